@@ -1,5 +1,5 @@
-# A room of the house: one static library per folder of src/. Each room has an include root of its own that holds a
-# link to its folder alone, so that `#include "ROOM/file.h"` compiles only where the room was linked.
+# A room of the house: one static library per folder of src/. Each room has an include root of its own, cmake/rooms/ROOM,
+# that holds a link to its folder alone, so that `#include "ROOM/file.h"` compiles only where the room was linked.
 set(H3RENDER_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
 # Psabi notes speak about vector types in signatures, which only internal functions have. GCC 12 and 13 see phantom
 # out-of-bounds accesses in inlined standard containers; those two stay warnings.
@@ -21,14 +21,15 @@ endif()
 # h3_room(NAME SOURCES ... ROOMS below it ... LIBRARIES from outside ...)
 function(h3_room name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ROOMS;LIBRARIES" ${ARGN})
-  set(root ${CMAKE_BINARY_DIR}/rooms/${name})
-  file(MAKE_DIRECTORY ${root})
-  if(NOT EXISTS ${root}/${name})
-    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
-  endif()
+  foreach(source ${ARG_SOURCES})  # DEV: files announced but not written yet are left out; re-run cmake when they appear
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      message(WARNING "room ${name}: ${source} does not exist yet, left out")
+      list(REMOVE_ITEM ARG_SOURCES ${source})
+    endif()
+  endforeach()
   add_library(${name} STATIC ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES OUTPUT_NAME h3_${name})
-  target_include_directories(${name} PUBLIC ${root})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR}/cmake/rooms/${name})
   target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${H3RENDER_CXX_FLAGS}>")
   target_link_libraries(${name} PUBLIC ${ARG_ROOMS} ${ARG_LIBRARIES})
 endfunction()
@@ -42,4 +43,12 @@ function(h3_test name)
   target_link_libraries(test_${name} PRIVATE test_support ${ARG_ROOMS} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND test_${name})
   set_tests_properties(${name} PROPERTIES LABELS unit)
+endfunction()
+
+# h3_mpi_test(NAME PROGRAM RANKS): a program of the tests under a real mpirun, labelled `mpi`.
+function(h3_mpi_test name program ranks)
+  add_test(NAME ${name}_n${ranks}
+           COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe --bind-to none -n ${ranks}
+                   $<TARGET_FILE:${program}> ${ARGN})
+  set_tests_properties(${name}_n${ranks} PROPERTIES LABELS mpi ENVIRONMENT "OMP_NUM_THREADS=1" TIMEOUT 300)
 endfunction()

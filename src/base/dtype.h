@@ -34,28 +34,30 @@ inline bf16_t to_bf16(float x) {
   return {static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
 }
 
+// The f16 conversions choose by masks, not branches, so that loops over them become vector code.
+inline std::uint32_t select_bits(bool condition, std::uint32_t yes, std::uint32_t no) {
+  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
+  return (yes & mask) | (no & ~mask);
+}
+
 inline float to_f32(f16_t x) {
   const std::uint32_t sign = static_cast<std::uint32_t>(x.bits & 0x8000u) << 16;
-  const std::uint32_t magnitude = x.bits & 0x7fffu;
-  if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
-  if (magnitude >= 0x0400u) return std::bit_cast<float>(sign | ((magnitude + (112u << 10)) << 13));
-  const float subnormal = static_cast<float>(magnitude) * 0x1p-24f;
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(subnormal));
+  const std::uint32_t magnitude = static_cast<std::uint32_t>(x.bits & 0x7fffu) << 13;
+  // The product moves the exponent by 127 - 15; it is exact, for subnormals too.
+  const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  return std::bit_cast<float>(sign | select_bits(magnitude >= 0x0f800000u, magnitude | 0x7f800000u, finite));
 }
 
 inline f16_t to_f16(float x) {
   const auto u = std::bit_cast<std::uint32_t>(x);
-  const auto sign = static_cast<std::uint16_t>((u >> 16) & 0x8000u);
+  const std::uint32_t sign = (u >> 16) & 0x8000u;
   const std::uint32_t magnitude = u & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return {static_cast<std::uint16_t>(sign | 0x7e00u)};
-  if (magnitude >= 0x477ff000u) return {static_cast<std::uint16_t>(sign | 0x7c00u)};
-  if (magnitude < 0x38800000u) {
-    // Adding 0.5 lets the float unit round the subnormal (multiples of 2^-24) to nearest even.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return {static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u))};
-  }
-  const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23);
-  return {static_cast<std::uint16_t>(sign | (rounded >> 13))};
+  // Adding 0.5 lets the float unit round a subnormal (a multiple of 2^-24) to nearest even.
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  const std::uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
+  const std::uint32_t finite = select_bits(magnitude < 0x38800000u, subnormal, normal);
+  const std::uint32_t bounded = select_bits(magnitude >= 0x477ff000u, 0x7c00u, finite);
+  return {static_cast<std::uint16_t>(sign | select_bits(magnitude > 0x7f800000u, 0x7e00u, bounded))};
 }
 
 inline float round_to(DType dtype, float x) {

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "compute/machine.h"
 #include "compute/tensor.h"
@@ -28,6 +30,13 @@ struct LinearWeights {
   }
 };
 
+// What decides which algorithm computes a linear layer, on every rank and for every slice.
+struct LinearShape {
+  std::int64_t k = 0, full_outputs = 0;
+  DType x = DType::f32, y = DType::f32;
+  std::optional<DType> bias;
+};
+
 // Where an RMSNorm rounds: once at the end (spec/dit.md 4.7), or also before the weight (spec/text.md 5.3).
 enum class NormRounding : std::uint8_t { once, before_weight };
 enum class Activation : std::uint8_t { silu, gelu_tanh, gelu_erf };
@@ -44,6 +53,14 @@ struct Conv1dShape {
 class Operators {
  public:
   virtual ~Operators() = default;
+
+  // ---- algorithms ---------------------------------------------------------------------------------------------
+  // The library algorithms pinned so far, one a line in a fixed order; empty where there are none to choose. Part of
+  // the numerics id. `adopt_algorithms` takes another rank's text in place of choices of its own; `prepare_linear`
+  // makes the choice for a kind of layer before its first use.
+  virtual std::string algorithms() const { return {}; }
+  virtual void adopt_algorithms(const std::string&) {}
+  virtual void prepare_linear(Queue&, const LinearShape&) {}
 
   // ---- linear layers ------------------------------------------------------------------------------------------
   // y[m, n] = x[m, k] . weight^T + bias, float32 accumulation, bias added before the one rounding ->y.

@@ -20,6 +20,7 @@ struct TransformerConfig {
   float norm_eps = 1e-5f, qk_norm_eps = 1e-5f, final_norm_eps = 1e-5f;
   std::int64_t inner() const { return heads * head_dim; }
   std::int64_t video_row() const { return video_channels * patch[0] * patch[1] * patch[2]; }
+  bool operator==(const TransformerConfig&) const = default;
 };
 
 // spec/text.md 4
@@ -27,6 +28,7 @@ struct VisionConfig {
   std::int64_t depth = 0, hidden = 0, heads = 0, ffn = 0, in_channels = 3, out_hidden = 0, positions = 0;
   std::int64_t patch = 16, temporal_patch = 2, merge = 2;
   std::vector<std::int64_t> deepstack;
+  bool operator==(const VisionConfig&) const = default;
 };
 
 // spec/text.md 5
@@ -38,6 +40,7 @@ struct TextConfig {
   std::int64_t image_token = 0, video_token = 0, vision_start = 0, vision_end = 0;
   std::int64_t state = 50;  // layers executed; the output of the last is the conditioning
   VisionConfig vision;
+  bool operator==(const TextConfig&) const = default;
 };
 
 // spec/vae.md 2
@@ -53,6 +56,7 @@ struct VideoVaeConfig {
   std::int64_t decoder_width() const { return decoder_heads * decoder_head_dim; }
   std::int64_t ratio_s() const;  // 16: pixels per latent along a side
   std::int64_t ratio_t() const;  // 4: pixel frames per latent frame
+  bool operator==(const VideoVaeConfig&) const = default;
 };
 
 // spec/vae.md 14
@@ -63,6 +67,7 @@ struct AudioVaeConfig {
   std::int64_t sample_rate = 32000;
   std::vector<float> latents_mean, latents_std;
   std::int64_t hop() const;  // 800
+  bool operator==(const AudioVaeConfig&) const = default;
 };
 
 struct ModelConfig {
@@ -73,9 +78,19 @@ struct ModelConfig {
   double video_shift = 12, audio_shift = 3;
   // Canvas rule where a scene gives no size (spec/dit.md 3.1).
   std::int64_t canvas_short_edge = 768, canvas_max_pixels = 768 * 1344, reference_short_edge = 2048;
+  bool operator==(const ModelConfig&) const = default;
 };
 
-// The released model's numbers (spec/dit.md 1.1, text.md 4 and 5, vae.md 2 and 14).
+// The released model's numbers (spec/dit.md 1.1, text.md 4 and 5, vae.md 2, 4, 14 and 18).
 ModelConfig released_model_config();
+
+// Refuses numbers that do not fit together or ask for what the program lacks: a UserError names `where` (the file that
+// the component's numbers came from), the number and what would be right (spec/vae.md 2, 14, 20).
+void check_config(const TransformerConfig& c, const std::string& where);
+void check_config(const TextConfig& c, const std::string& where);
+void check_config(const VideoVaeConfig& c, const std::string& where);
+void check_config(const AudioVaeConfig& c, const std::string& where);
+// The same across components: widths that meet, schedules, canvas.
+void check_config(const ModelConfig& c, const std::string& where);
 
 }  // namespace h3

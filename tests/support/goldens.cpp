@@ -9,7 +9,9 @@
 
 namespace h3::test {
 
-std::string source_path(const std::string& relative) { return std::string(H3RENDER_SOURCE_DIR) + "/" + relative; }
+std::string source_path(const std::string& relative) {
+  return std::string(H3RENDER_SOURCE_DIR) + "/" + relative;
+}
 
 Goldens::Goldens(const std::string& topic) : bytes_(read_file(source_path("tests/goldens/" + topic + ".safetensors"))) {
   json_ = nlohmann::json::parse(read_file(source_path("tests/goldens/" + topic + ".json")));
@@ -32,11 +34,16 @@ Tensor Goldens::at(const std::string& name) const {
 
 static float value_at(const Tensor& t, std::int64_t offset) {
   switch (t.dtype) {
-    case DType::f32: return t.as<float>()[offset];
-    case DType::bf16: return to_f32(t.as<bf16_t>()[offset]);
-    case DType::f16: return to_f32(t.as<f16_t>()[offset]);
-    case DType::f64: return static_cast<float>(t.as<double>()[offset]);
-    default: throw std::runtime_error("not a float tensor");
+    case DType::f32:
+      return t.as<float>()[offset];
+    case DType::bf16:
+      return to_f32(t.as<bf16_t>()[offset]);
+    case DType::f16:
+      return to_f32(t.as<f16_t>()[offset]);
+    case DType::f64:
+      return static_cast<float>(t.as<double>()[offset]);
+    default:
+      throw std::runtime_error("not a float tensor");
   }
 }
 

@@ -11,8 +11,10 @@
 
 namespace h3::test {
 
-std::string source_path(const std::string& relative);   // a file of the source tree
-inline std::string nano_path() { return source_path("jobs/nano"); }
+std::string source_path(const std::string& relative);  // a file of the source tree
+inline std::string nano_path() {
+  return source_path("jobs/nano");
+}
 
 class Goldens {
  public:

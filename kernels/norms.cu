@@ -1,0 +1,189 @@
+#include "kernels/norms.h"
+
+#include "kernels/launch.h"
+#include "kernels/row_norm.cuh"
+
+namespace h3::kernels {
+
+namespace {
+
+// One rounding to Y, then the modulation's three.
+template <typename Y>
+__device__ void modulate_chunk(const Modulation& m, std::int64_t table_row, std::int64_t column, std::int64_t count,
+                               bool wide, float (&v)[kChunk]) {
+  float scale[kChunk], shift[kChunk];
+  load_chunk(m.scale, m.type, table_row * m.scale_stride + column, count, wide, scale);
+  load_chunk(m.shift, m.type, table_row * m.shift_stride + column, count, wide, shift);
+#pragma unroll
+  for (int i = 0; i < kChunk; ++i) v[i] = rounded<Y>(rounded<Y>(v[i]) * rounded<Y>(1.0f + scale[i])) + shift[i];
+}
+
+template <typename X, typename Y, int kLanes>
+__global__ void __launch_bounds__(kNormBlock) rms_norm_kernel(Matrix x, RmsNorm norm, Matrix y, bool wide) {
+  const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
+  if (r >= x.rows) return;  // whole rows leave, so the others' sums are complete
+  Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, x.columns, wide, threadIdx.x % kLanes);
+  const float mean = row.sum([](float v) { return v * v; }) / static_cast<float>(x.columns);
+  const float inverse = 1.0f / sqrtf(mean + norm.eps);
+  const std::int64_t table_row = norm.modulation.index ? norm.modulation.index[r] : 0;
+  Y* out = static_cast<Y*>(y.data) + r * y.stride;
+  row.each([&](std::int64_t column, const float(&v)[kChunk], std::int64_t count) {
+    float n[kChunk];
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) {
+      n[i] = v[i] * inverse;
+      if (norm.round_before_weight) n[i] = rounded<Y>(n[i]);
+    }
+    if (norm.weight.data) {
+      float w[kChunk];
+      load_chunk(norm.weight.data, norm.weight.type, column, count, wide, w);
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i) n[i] *= w[i];
+    }
+    if (norm.modulation.index) modulate_chunk<Y>(norm.modulation, table_row, column, count, wide, n);
+    store_chunk(out + column, count, wide, n);
+  });
+}
+
+template <typename X, typename Y, int kLanes>
+__global__ void __launch_bounds__(kNormBlock)
+    layer_norm_kernel(Matrix x, Vector weight, Vector bias, float eps, Matrix y, bool wide) {
+  const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
+  if (r >= x.rows) return;
+  Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, x.columns, wide, threadIdx.x % kLanes);
+  const float width = static_cast<float>(x.columns);
+  const float mean = row.sum([](float v) { return v; }) / width;
+  const float variance = row.sum([mean](float v) { return (v - mean) * (v - mean); }) / width;
+  const float inverse = 1.0f / sqrtf(variance + eps);
+  Y* out = static_cast<Y*>(y.data) + r * y.stride;
+  row.each([&](std::int64_t column, const float(&v)[kChunk], std::int64_t count) {
+    float n[kChunk], operand[kChunk];
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) n[i] = (v[i] - mean) * inverse;
+    if (weight.data) {
+      load_chunk(weight.data, weight.type, column, count, wide, operand);
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i) n[i] *= operand[i];
+    }
+    if (bias.data) {
+      load_chunk(bias.data, bias.type, column, count, wide, operand);
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i) n[i] += operand[i];
+    }
+    store_chunk(out + column, count, wide, n);
+  });
+}
+
+// Calls f(X{}, Y{}) for the pairs that norms take: equal types, or f32 in and a half type out.
+template <typename F>
+cudaError_t with_pair(Element x, Element y, F f) {
+  if (x != y && x != Element::f32) return cudaErrorInvalidValue;
+  return with_type(y, [&](auto out) {
+    if (x == Element::f32) return f(float{}, out);
+    return f(out, out);
+  });
+}
+
+unsigned norm_blocks(std::int64_t rows, std::int64_t width) {
+  const std::int64_t per_block = narrow_row(width) ? kNormBlock / kWarp : 1;
+  return static_cast<unsigned>((rows + per_block - 1) / per_block);
+}
+
+bool wide_tables(const Modulation& m) {
+  if (!m.index) return true;
+  const std::int64_t bytes = bytes_of(m.type);
+  return aligned16(m.scale) && aligned16(m.shift) && m.scale_stride * bytes % 16 == 0 &&
+         m.shift_stride * bytes % 16 == 0;
+}
+
+}  // namespace
+
+cudaError_t rms_norm(const Matrix& x, const RmsNorm& norm, const Matrix& y, cudaStream_t stream) {
+  if (x.rows == 0 || x.columns == 0) return cudaSuccess;
+  const bool fast = wide(x) && wide(y) && wide(norm.weight) && wide_tables(norm.modulation);
+  const unsigned blocks = norm_blocks(x.rows, x.columns);
+  return with_pair(x.type, y.type, [&](auto in, auto out) {
+    using X = decltype(in);
+    using Y = decltype(out);
+    if (narrow_row(x.columns))
+      rms_norm_kernel<X, Y, kWarp><<<blocks, kNormBlock, 0, stream>>>(x, norm, y, fast);
+    else
+      rms_norm_kernel<X, Y, kNormBlock><<<blocks, kNormBlock, 0, stream>>>(x, norm, y, fast);
+    return cudaGetLastError();
+  });
+}
+
+cudaError_t layer_norm(const Matrix& x, const Vector& weight, const Vector& bias, float eps, const Matrix& y,
+                       cudaStream_t stream) {
+  if (x.rows == 0 || x.columns == 0) return cudaSuccess;
+  const bool fast = wide(x) && wide(y) && wide(weight) && wide(bias);
+  const unsigned blocks = norm_blocks(x.rows, x.columns);
+  return with_pair(x.type, y.type, [&](auto in, auto out) {
+    using X = decltype(in);
+    using Y = decltype(out);
+    if (narrow_row(x.columns))
+      layer_norm_kernel<X, Y, kWarp><<<blocks, kNormBlock, 0, stream>>>(x, weight, bias, eps, y, fast);
+    else
+      layer_norm_kernel<X, Y, kNormBlock><<<blocks, kNormBlock, 0, stream>>>(x, weight, bias, eps, y, fast);
+    return cudaGetLastError();
+  });
+}
+
+namespace {
+
+// One block a frame and group. Values are walked with consecutive threads on consecutive pixels.
+struct GroupWalk {
+  std::int64_t channels, height, width;
+  std::int64_t count() const { return channels * height * width; }
+  template <typename F>
+  __device__ void each(F f) const {
+    const unsigned total = static_cast<unsigned>(channels * height * width);
+    for (unsigned i = threadIdx.x; i < total; i += blockDim.x) {
+      const unsigned row = i / static_cast<unsigned>(width), column = i - row * static_cast<unsigned>(width);
+      const unsigned channel = row / static_cast<unsigned>(height),
+                     line = row - channel * static_cast<unsigned>(height);
+      f(channel, line, column);
+    }
+  }
+};
+
+constexpr int kGroupBlock = 512;
+
+__global__ void __launch_bounds__(kGroupBlock) group_norm_kernel(Planes x, const float* weight, const float* bias,
+                                                                 GroupWalk walk, float eps, bool silu_after, Planes y) {
+  const std::int64_t first = blockIdx.x * walk.channels;
+  const float* in = x.data + first * x.channel_stride + blockIdx.y * x.frame_stride;
+  float* out = y.data + first * y.channel_stride + blockIdx.y * y.frame_stride;
+  const auto value = [&](unsigned c, unsigned h, unsigned w) {
+    return in[c * x.channel_stride + h * x.row_stride + w];
+  };
+  const float count = static_cast<float>(walk.channels * walk.height * walk.width);
+  float sum = 0.0f;
+  walk.each([&](unsigned c, unsigned h, unsigned w) { sum += value(c, h, w); });
+  const float mean = row_sum<kGroupBlock>(sum) / count;
+  sum = 0.0f;
+  walk.each([&](unsigned c, unsigned h, unsigned w) {
+    const float d = value(c, h, w) - mean;
+    sum += d * d;
+  });
+  const float variance = row_sum<kGroupBlock>(sum) / count;
+  const float inverse = 1.0f / sqrtf(variance + eps);
+  walk.each([&](unsigned c, unsigned h, unsigned w) {
+    const float n = (value(c, h, w) - mean) * inverse * weight[first + c] + bias[first + c];
+    out[c * y.channel_stride + h * y.row_stride + w] = silu_after ? silu<float>(n) : n;
+  });
+}
+
+}  // namespace
+
+cudaError_t group_norm(const Planes& x, const float* weight, const float* bias, std::int64_t groups, float eps,
+                       bool silu, const Planes& y, cudaStream_t stream) {
+  const GroupWalk walk{x.channels / groups, x.height, x.width};
+  if (walk.count() == 0 || x.frames == 0) return cudaSuccess;
+  if (walk.count() > 0x7fffffff) return cudaErrorInvalidValue;
+  const dim3 grid(static_cast<unsigned>(groups), static_cast<unsigned>(x.frames));
+  group_norm_kernel<<<grid, kGroupBlock, 0, stream>>>(x, weight, bias, walk, eps, silu, y);
+  return cudaGetLastError();
+}
+
+}  // namespace h3::kernels

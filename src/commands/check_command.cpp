@@ -1,0 +1,76 @@
+// h3render check
+#include <cstdio>
+#include <iostream>
+
+#include "base/error.h"
+#include "commands/commands.h"
+#include "commands/run_command_options.h"
+#include "render/progress.h"
+#include "render/run_plan.h"
+#include "render/scene_jobs.h"
+#include "weights/model_folder.h"
+
+namespace h3 {
+
+namespace {
+
+CommandHelp check_help() {
+  return {
+      "check",
+      "checks scenes and a model folder's headers in seconds",
+      "[SCENE...] --model DIR [KEY=VALUE ...]",
+      "Reads scene files and the headers of all weights and checks them as strictly as a render does, without MPI, a\n"
+      "GPU or reading a weight. Prints every scene as it would be rendered, with what was decided and what is "
+      "doubtful.\n"
+      "Exit code 2 where anything is wrong.",
+      {"h3render check jobs/demo.json --model jobs/nano", "h3render check --model /models/MiniMax-H3"},
+      scene_keys_text()};
+}
+
+void print_model(const ModelFolder& model) {
+  std::printf("model %s: layout %s\n", model.name().c_str(), model.layout_name().c_str());
+  for (const Component c :
+       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
+    const FileSource* files = model.files(c);
+    std::size_t bytes = 0;
+    for (const PlannedTensor& tensor : model.plan(c).tensors) bytes += tensor.bytes();
+    std::printf("  %-13s %5zu tensors, %s%s\n", std::string(name_of(c)).c_str(), model.plan(c).tensors.size(),
+                bytes_text(static_cast<double>(bytes)).c_str(),
+                files ? fmt::format(" in {} file(s)", files->files().size()).c_str() : ", made from a seed");
+  }
+  for (const std::string& note : model.notes()) std::printf("  note: %s\n", note.c_str());
+}
+
+void print_job(const SceneJob& job, std::int64_t text_rows) {
+  const ClipGeometry& g = job.geometry;
+  std::printf("scene %s: %lldx%lld, %lld frames (%.3f s), %lld evaluations, seed %llu, %lld rows (text %lld)\n",
+              job.scene.name.c_str(), static_cast<long long>(g.width), static_cast<long long>(g.height),
+              static_cast<long long>(g.frames), g.seconds(), static_cast<long long>(job.scene.evaluations),
+              static_cast<unsigned long long>(job.scene.seed),
+              static_cast<long long>(text_rows + g.audio_rows() + g.video_rows()), static_cast<long long>(text_rows));
+  for (const std::string& note : job.notes) std::printf("  note: %s\n", note.c_str());
+  for (const std::string& warning : job.warnings) std::printf("  warning: %s\n", warning.c_str());
+}
+
+}  // namespace
+
+int run_check(const std::vector<std::string>& words) {
+  boost::program_options::options_description options;
+  add_run_options(options, {"model"});
+  const CommandLine line(check_help(), options, words, true);
+  if (line.help_asked()) {
+    std::cout << line.help_text();
+    return static_cast<int>(ExitCode::done);
+  }
+  start_log(line.log(), 0);
+  const ModelFolder model = open_model(line.required("model"));
+  print_model(model);
+  const Tokenizer tokenizer = Tokenizer::load(model.paths().tokenizer);
+  if (line.words().empty()) return static_cast<int>(ExitCode::done);
+  const SceneJobs jobs = prepare_scenes(line.words(), line.overrides(), model.config(), tokenizer);
+  for (const SceneJob& job : jobs.good) print_job(job, text_rows_of(job, model.config(), tokenizer));
+  jobs.require_all_good();
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace h3

@@ -1,0 +1,111 @@
+// h3render plan
+#include <charconv>
+#include <iostream>
+
+#include "base/error.h"
+#include "commands/commands.h"
+#include "commands/run_command_options.h"
+#include "parallel/shards.h"
+#include "render/run_plan.h"
+#include "render/scene_jobs.h"
+#include "weights/model_folder.h"
+
+namespace h3 {
+
+namespace po = boost::program_options;
+
+namespace {
+
+CommandHelp plan_help() {
+  return {
+      "plan",
+      "rows, heads, operations, bytes and memory for any number of ranks",
+      "SCENE... --model DIR --ranks N[,N...] [--json] [KEY=VALUE ...]",
+      "Works out what a render would take, without running it and without a GPU: rows and heads of each rank, "
+      "operations\n"
+      "and bytes received a step, activations, weights and decoding buffers a rank, weights and decoded frames a node.",
+      {"h3render plan jobs/demo.json --model jobs/nano --ranks 1,2,4",
+       "h3render plan scene.json --model synthetic:1 --ranks 8 --precision bf16 --json"},
+      ""};
+}
+
+std::vector<int> ranks_of(const std::string& text) {
+  std::vector<int> ranks;
+  const char *at = text.data(), *end = at + text.size();
+  while (at < end) {
+    int n = 0;
+    const auto [next, error] = std::from_chars(at, end, n);
+    if (error != std::errc() || n < 1 || n > 100000 || (next != end && *next != ','))
+      throw UserError("--ranks", "", text, "numbers of ranks from 1 up, separated by commas");
+    ranks.push_back(n);
+    at = next == end ? next : next + 1;
+  }
+  if (ranks.empty()) throw UserError("--ranks", "", text, "at least one number of ranks");
+  return ranks;
+}
+
+std::vector<double> shares_for(const RunOptions& o, const std::string& specific, const char* name, int ranks) {
+  if (!specific.empty()) return parse_shares(specific, ranks, name);
+  if (!o.shares.empty()) return parse_shares(o.shares, ranks, "--shares");
+  return std::vector<double>(static_cast<std::size_t>(ranks), 1.0);
+}
+
+}  // namespace
+
+int run_plan(const std::vector<std::string>& words) {
+  po::options_description description;
+  description.add_options()("ranks", po::value<std::string>()->value_name("N[,N...]")->default_value("1"),
+                            "numbers of ranks to plan for")("json", "print JSON");
+  add_run_options(description, {"model", "precision", "vae-profile", "exchange", "shares", "row-shares", "head-shares",
+                                "row-chunk", "device"});
+  const CommandLine line(plan_help(), description, words, true);
+  if (line.help_asked()) {
+    std::cout << line.help_text();
+    return static_cast<int>(ExitCode::done);
+  }
+  start_log(line.log(), 0);
+  std::vector<std::string> overrides;
+  const RunOptions options = run_options_from(line, overrides);
+  OpenOptions open;
+  open.weights = false;
+  const ModelFolder model = open_model(line.required("model"), open);
+  const Tokenizer tokenizer = Tokenizer::load(model.paths().tokenizer);
+  if (line.words().empty()) throw UserError("h3render plan", "", "", "no scene was given");
+  const SceneJobs jobs = prepare_scenes(line.words(), overrides, model.config(), tokenizer);
+  jobs.require_all_good();
+
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const SceneJob& job : jobs.good) {
+    for (const int ranks : ranks_of(line.get<std::string>("ranks"))) {
+      PlanRequest request;
+      request.model = model.config();
+      request.geometry = job.geometry;
+      request.text_rows = text_rows_of(job, model.config(), tokenizer);
+      request.evaluations =
+          job.scene.sigmas.empty() ? job.scene.evaluations : static_cast<std::int64_t>(job.scene.sigmas.size()) - 1;
+      request.ranks = ranks;
+      request.row_shares = shares_for(options, options.row_shares, "--row-shares", ranks);
+      request.head_shares = shares_for(options, options.head_shares, "--head-shares", ranks);
+      request.exchange = options.exchange;
+      const bool device = options.device == "cuda";
+      request.precision =
+          options.precision == "bf16" || (options.precision == "auto" && device) ? Precision::bf16 : Precision::f32;
+      request.profile =
+          options.vae_profile == "R" || (options.vae_profile == "auto" && device) ? VaeProfile::R : VaeProfile::F;
+      request.row_chunk = options.row_chunk;
+      const RunPlan plan = make_run_plan(request);
+      if (line.has("json")) {
+        nlohmann::ordered_json j{{"scene", job.scene.name}, {"ranks_planned", ranks}};
+        j.update(to_json(plan));
+        all.push_back(j);
+      } else {
+        std::cout << "scene " << job.scene.name << " on " << ranks << (ranks == 1 ? " rank\n" : " ranks\n")
+                  << text_of(plan) << "\n";
+      }
+    }
+  }
+  if (line.has("json")) std::cout << all.dump(2) << "\n";
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace h3

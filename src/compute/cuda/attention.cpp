@@ -1,0 +1,91 @@
+// Who computes attention, by compute capability, element type and head size; never by the size of a call, whose slices
+// must take the same way (spec/dit.md 7.4).
+#include "base/error.h"
+#include "compute/cuda/cuda_operators.h"
+#include "compute/cuda/cuda_queue.h"
+#include "compute/cuda/views.h"
+#include "kernels/attention_plain.h"
+#include "kernels/attention_sm90.h"
+
+namespace h3 {
+
+using namespace cuda;
+
+namespace {
+
+enum class Kernel : std::uint8_t { plain, cudnn, sm90 };
+
+Kernel kernel_for(AttentionEngine engine, int capability, const AttentionKind& kind, CudaQueue& queue,
+                  CudnnAttention& cudnn) {
+  const bool fits_sm90 =
+      capability == 90 && kind.dtype == DType::bf16 && kind.d == 128 && !kind.causal && !kind.grouped;
+  if (fits_sm90 && engine != AttentionEngine::cudnn) return Kernel::sm90;
+  if (engine != AttentionEngine::own && cudnn.covers(queue, kind)) return Kernel::cudnn;
+  return Kernel::plain;
+}
+
+struct Operands {
+  kernels::Heads query, key, value, o;
+};
+
+void run_sm90(const Operands& x, float scale, cudaStream_t stream) {
+  AttentionSm90Args args;
+  args.q = x.query.data;
+  args.k = x.key.data;
+  args.v = x.value.data;
+  args.o = x.o.data;
+  args.rows_q = static_cast<int>(x.query.rows);
+  args.rows_k = static_cast<int>(x.key.rows);
+  args.heads = static_cast<int>(x.query.heads);
+  const auto strides = [](const kernels::Heads& t) { return AttentionSm90Strides{t.row_stride, t.head_stride}; };
+  args.q_stride = strides(x.query);
+  args.k_stride = strides(x.key);
+  args.v_stride = strides(x.value);
+  args.o_stride = strides(x.o);
+  args.scale = scale;
+  H3_CUDA(h3_attention_sm90(args, stream));
+}
+
+Operands checked(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o) {
+  const Operands x{heads(query), heads(key), heads(value), heads(o)};
+  check_same_shape(query, o);
+  check_same_shape(key, value);
+  for (const Tensor* t : {&key, &value, &o}) {
+    check_dtype(*t, query.dtype);
+    CHECK_EQ(t->size(2), query.size(2));
+  }
+  CHECK_GE(x.key.rows, 1);
+  CHECK_GE(x.key.heads, 1);
+  CHECK_EQ(x.query.heads % x.key.heads, 0);
+  return x;
+}
+
+}  // namespace
+
+void CudaOperators::attention(Queue& q, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o,
+                              const Attention& spec) {
+  CudaQueue& queue = cuda_queue(q);
+  if (query.elements() == 0) return;
+  Operands x = checked(query, key, value, o);
+  if (spec.causal) {
+    CHECK_GE(spec.first_query_row, 0);
+    // Keys that nobody sees are left out, so that the last query row sees the last key.
+    const std::int64_t seen = spec.first_query_row + x.query.rows;
+    H3_CHECK(seen <= x.key.rows, fmt::format("causal query row {} has no key of its own", seen - 1));
+    x.key.rows = x.value.rows = seen;
+  }
+  const AttentionKind kind{query.dtype, query.size(2), spec.causal, x.query.heads != x.key.heads};
+  switch (kernel_for(options_.attention, capability_, kind, queue, cudnn_)) {
+    case Kernel::sm90:
+      return run_sm90(x, spec.scale, queue.stream());
+    case Kernel::cudnn:
+      return cudnn_.run(queue, x.query, x.key, x.value, x.o, kind, spec.scale);
+    case Kernel::plain: {
+      const kernels::AttentionMask mask{spec.scale, spec.causal, spec.first_query_row};
+      H3_CUDA(kernels::attention_plain(x.query, x.key, x.value, x.o, mask, queue.stream()));
+      return;
+    }
+  }
+}
+
+}  // namespace h3

@@ -1,0 +1,72 @@
+// The operators on a GPU: linear layers through cuBLASLt, attention through cuDNN or kernels of our own, everything
+// else through the launchers of kernels/. One file a family; this header is theirs alone.
+#pragma once
+
+#include "compute/cuda/cuda_machine.h"
+#include "compute/cuda/cudnn_attention.h"
+#include "compute/cuda/gemm_table.h"
+#include "compute/operators.h"
+
+namespace h3 {
+
+class CudaOperators : public Operators {
+ public:
+  // `capability` as 90 for 9.0.
+  CudaOperators(int capability, const CudaOptions& options) : capability_(capability), options_(options) {}
+
+  std::string algorithms() const override;
+  void adopt_algorithms(const std::string& text) override;
+  void prepare_linear(Queue& q, const LinearShape& shape) override;
+
+  void linear(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& y) override;
+  void rms_norm(Queue& q, const Tensor& x, const Tensor& weight, float eps, NormRounding rounding,
+                const Tensor& y) override;
+  void layer_norm(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                  const Tensor& y) override;
+  void group_norm(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t groups, float eps,
+                  bool silu, const Tensor& y) override;
+  void modulate(Queue& q, const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& index,
+                const Tensor& y) override;
+  void norm_modulate(Queue& q, const Tensor& x, const Tensor& weight, float eps, const Tensor& scale,
+                     const Tensor& shift, const Tensor& index, const Tensor& y) override;
+  void gated_add(Queue& q, const Tensor& x, const Tensor& gate, const Tensor& index, const Tensor& a) override;
+  void head_norm_rope(Queue& q, const Tensor& x, const HeadNormRope& spec) override;
+  void attention(Queue& q, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o,
+                 const Attention& spec) override;
+  void swiglu(Queue& q, const Tensor& u, const Tensor& y) override;
+  void activate(Queue& q, Activation kind, const Tensor& x, const Tensor& y) override;
+  void add(Queue& q, const Tensor& x, const Tensor& a) override;
+  void scaled_add(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale) override;
+  void cast(Queue& q, const Tensor& x, const Tensor& y) override;
+  void copy_rows(Queue& q, const Tensor& x, const Tensor& y) override;
+  void gather(Queue& q, const Tensor& x, const Tensor& index, const Tensor& y) override;
+  void sanitize(Queue& q, const Tensor& x) override;
+  void fill_zero(Queue& q, const Tensor& x) override;
+  void euler_step(Queue& q, const Tensor& x, const Tensor& v, float one_minus_t, float r, const Tensor& clean) override;
+  void multistep_correction(Queue& q, const Tensor& x, const Tensor& clean, const Tensor& previous,
+                            float weight) override;
+  void conv3d_causal(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dShape& shape,
+                     const Tensor& y) override;
+  void pad_reflect(Queue& q, const Tensor& x, std::int64_t top, std::int64_t left, const Tensor& y) override;
+  void unpatchify(Queue& q, const Tensor& tokens, const Patch& patch, const Tensor& pixels) override;
+  void cross_fade(Queue& q, const Tensor& older, int axis, const Tensor& y) override;
+  void frames_to_u8(Queue& q, const Tensor& x, std::span<const float, 3> mean, std::span<const float, 3> std,
+                    bool truncate, const Tensor& y, const Tensor& nans) override;
+  void conv1d(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dShape& shape,
+              const Tensor& y) override;
+  void conv1d_transposed(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dShape& shape,
+                         const Tensor& y) override;
+  void snake_beta(Queue& q, const Tensor& x, const Tensor& alpha, const Tensor& beta, const Tensor& filter,
+                  const Tensor& y) override;
+  void snake(Queue& q, const Tensor& x, const Tensor& alpha, const Tensor& y) override;
+  void mean_of(Queue& q, std::span<const Tensor> x, const Tensor& y) override;
+  void clamp(Queue& q, const Tensor& x, float low, float high) override;
+
+ private:
+  int capability_;
+  CudaOptions options_;
+  GemmTable gemms_;
+  CudnnAttention cudnn_;
+};
+
+}  // namespace h3

@@ -1,0 +1,43 @@
+// From noise to clean latents: the schedule's steps of the transformer over this rank's rows, and the gathering of
+// what every rank holds. Latents are float32 rows in packed order, the same on every rank when they are whole.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "parallel/communicator.h"
+#include "sampling/sampler.h"
+#include "transformer/transformer.h"
+
+namespace h3 {
+
+// Latents between two steps; `step` evaluations are done.
+struct LatentState {
+  std::vector<float> video;  // [T * R, video_row]
+  std::vector<float> audio;  // [2 A, audio_channels]
+  std::int64_t step = 0;
+};
+
+// What one step took, over all ranks.
+struct StepReport {
+  std::int64_t step = 0, steps = 0;              // this one counts from 1
+  double seconds = 0;                            // of the slowest rank
+  double exchange_least = 0, exchange_most = 0;  // seconds inside exchanges, waiting included, by rank
+  double bytes = 0;                              // received by all ranks together
+};
+
+struct DenoiseCalls {
+  std::function<void(const StepReport&)> step;
+  // The whole latents after each step, gathered only when this is set.
+  std::function<void(const LatentState&)> latents;
+  // Called before each step; may throw.
+  std::function<void(std::int64_t step)> before_step;
+};
+
+// Runs the plan from `initial` (step 0) to its end and returns the final latents, whole on every rank. The transformer
+// has begun the clip.
+LatentState denoise(Machine& machine, Queue& q, Communicator& communicator, Transformer& transformer, const Clip& clip,
+                    const ShardPlan& plan, const TransformerConfig& config, const SamplerPlan& sampler,
+                    const LatentState& initial, const DenoiseCalls& calls);
+
+}  // namespace h3

@@ -1,0 +1,77 @@
+#include "render/manifest.h"
+
+#include "render/agreement.h"
+#include "render/version.h"
+
+namespace h3 {
+
+namespace {
+
+nlohmann::ordered_json ranks_json(const RenderFacts& facts) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (std::size_t r = 0; r < facts.hosts.size(); ++r)
+    ranks.push_back({{"rank", r},
+                     {"host", facts.hosts[r]},
+                     {"rows", facts.plan.ranks[r].rows},
+                     {"heads", facts.plan.ranks[r].heads},
+                     {"decode_units", facts.decode.units_by_rank[r]}});
+  return ranks;
+}
+
+nlohmann::ordered_json geometry_json(const ClipGeometry& g, const RunPlan& plan) {
+  return {{"width", g.width},
+          {"height", g.height},
+          {"frames", g.frames},
+          {"seconds", g.seconds()},
+          {"latent_frames", g.latent_frames},
+          {"audio_latents", g.audio_latents},
+          {"text_rows", plan.text_rows},
+          {"rows", plan.rows}};
+}
+
+}  // namespace
+
+std::filesystem::path manifest_path(const std::filesystem::path& folder, const std::string& name) {
+  return folder / (name + ".manifest.json");
+}
+
+nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job, const RenderFacts& facts,
+                                     const nlohmann::ordered_json& outputs, const nlohmann::json& seconds) {
+  nlohmann::ordered_json m;
+  m["program"] = {{"name", "h3render"}, {"version", program_version()}, {"build", build_id()}};
+  m["scene"] = to_json(job.scene);
+  m["geometry"] = geometry_json(job.geometry, facts.plan);
+  m["model"] = {{"name", session.model().name()},
+                {"layout", session.model().layout_name()},
+                {"identity", facts.model_identity},
+                {"notes", session.model().notes()}};
+  m["numerics"] = session.numerics();
+  m["schedule"] = {{"evaluations", facts.video_sigmas.size() - 1},
+                   {"video_sigmas", facts.video_sigmas},
+                   {"audio_sigmas", facts.audio_sigmas}};
+  m["ranks"] = ranks_json(facts);
+  m["stages"] = {{"text", {{"ranks", facts.text_ranks}, {"scheme", facts.text_scheme}}},
+                 {"denoise",
+                  {{"ranks", facts.hosts.size()},
+                   {"exchange", std::string(name_of(facts.plan.pattern))},
+                   {"transport", facts.hosts.size() == 1 ? "none" : "host"},
+                   {"chunks", session.options().exchange_chunks},
+                   {"exchange_seconds", facts.exchange_seconds}}},
+                 {"video",
+                  {{"ranks", facts.decode.ranks_with_work},
+                   {"scheme", "chunk and tile group"},
+                   {"chunks", facts.decode.chunks},
+                   {"tiles", facts.decode.tiles}}},
+                 {"audio", {{"ranks", 1}, {"scheme", "one rank"}}}};
+  m["options"] = to_json(session.options());
+  m["hashes"] = outputs.at("hashes");
+  m["hashes"]["video_latents"] = facts.video_hash;
+  m["hashes"]["audio_latents"] = facts.audio_hash;
+  m["files"] = outputs.at("files");
+  m["notes"] = job.notes;
+  m["warnings"] = facts.warnings;
+  m["seconds"] = seconds;
+  return m;
+}
+
+}  // namespace h3

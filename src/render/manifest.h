@@ -1,0 +1,32 @@
+// The record of a render, X.manifest.json: the scene as resolved, what computed it, by whom, in what time, and the
+// hashes of what came out. Enough to render the same again and to check that it is the same.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "render/run_plan.h"
+#include "render/scene_render.h"
+
+namespace h3 {
+
+// What the stages of one scene report.
+struct RenderFacts {
+  std::vector<std::string> hosts;  // by rank
+  RunPlan plan;
+  std::string text_scheme;
+  int text_ranks = 0;
+  std::string video_hash, audio_hash;  // of the final latents
+  VideoDecodeReport decode;
+  std::vector<float> video_sigmas, audio_sigmas;
+  std::string model_identity;
+  std::vector<std::string> warnings;
+  double exchange_seconds = 0;
+};
+
+nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job, const RenderFacts& facts,
+                                     const nlohmann::ordered_json& outputs, const nlohmann::json& seconds);
+
+std::filesystem::path manifest_path(const std::filesystem::path& folder, const std::string& name);
+
+}  // namespace h3

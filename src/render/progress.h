@@ -1,0 +1,36 @@
+// Tells how a scene goes on: a bar with the time left on a terminal, otherwise one plain line a step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "render/denoise.h"
+
+namespace h3 {
+
+class Progress {
+ public:
+  // `rank` 0 alone prints. `quiet`: nothing but warnings.
+  Progress(int rank, bool quiet);
+  void step(const StepReport& report, std::size_t peak_memory);
+  void decode(std::int64_t frames, std::int64_t of);
+  // Ends an unfinished bar, so that other lines start at the margin.
+  void end_bar();
+
+ private:
+  void bar(const std::string& what, std::int64_t done, std::int64_t of, double seconds_left);
+
+  bool visible_, terminal_;
+  bool bar_open_ = false;
+  double step_seconds_ = 0;
+};
+
+// "1.5 s", "2 min 05 s", "3 h 20 min".
+std::string duration_text(double seconds);
+// "512 B", "1.5 GiB".
+std::string bytes_text(double bytes);
+
+// The most resident memory of this process so far, bytes.
+std::size_t peak_resident_memory();
+
+}  // namespace h3

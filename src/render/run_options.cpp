@@ -1,0 +1,130 @@
+#include "render/run_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+
+#include "base/error.h"
+#include "base/names.h"
+
+namespace h3 {
+
+namespace {
+
+struct Option {
+  RunOptionHelp help;
+  std::function<void(RunOptions&, const std::string&)> set;
+  std::function<nlohmann::ordered_json(const RunOptions&)> get;
+};
+
+Option text(std::string name, std::string value, std::string RunOptions::*field, std::string help) {
+  return {{name, std::move(value), RunOptions().*field, std::move(help)},
+          [field](RunOptions& o, const std::string& v) { o.*field = v; },
+          [field](const RunOptions& o) { return o.*field; }};
+}
+
+Option choice(std::string name, std::vector<std::string_view> values, std::string RunOptions::*field,
+              std::string help) {
+  std::string listed;
+  for (std::string_view v : values) {
+    if (!listed.empty()) listed += '|';
+    listed += v;
+  }
+  Option option = text(name, listed, field, std::move(help));
+  option.set = [name, values, field, listed](RunOptions& o, const std::string& v) {
+    if (std::find(values.begin(), values.end(), v) == values.end())
+      throw UserError("--" + name, "", v, "one of " + listed + did_you_mean(v, values));
+    o.*field = v;
+  };
+  return option;
+}
+
+Option count(std::string name, std::int64_t least, std::int64_t RunOptions::*field, std::string help) {
+  return {{name, "N", std::to_string(RunOptions().*field), std::move(help)},
+          [name, least, field](RunOptions& o, const std::string& v) {
+            std::int64_t n = 0;
+            const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), n);
+            if (error != std::errc() || end != v.data() + v.size() || n < least)
+              throw UserError("--" + name, "", v, fmt::format("a whole number from {} up", least));
+            o.*field = n;
+          },
+          [field](const RunOptions& o) { return o.*field; }};
+}
+
+Option flag(std::string name, bool RunOptions::*field, std::string help) {
+  return {{name, "", "", std::move(help)},
+          [name, field](RunOptions& o, const std::string& v) {
+            if (v != "" && v != "true" && v != "false") throw UserError("--" + name, "", v, "true or false");
+            o.*field = v != "false";
+          },
+          [field](const RunOptions& o) { return o.*field; }};
+}
+
+const std::vector<Option>& options() {
+  static const std::vector<Option> all{
+      text("model", "DIR", &RunOptions::model,
+           "model folder (diffusers or original layout), or synthetic:SEED[:CONFIG_DIR] for seeded weights"),
+      text("output", "DIR", &RunOptions::output, "folder for what is rendered; made where it is missing"),
+      choice("device", {"auto", "cpu", "cuda"}, &RunOptions::device,
+             "what to compute on; auto: a GPU where there is one"),
+      choice("precision", {"auto", "f32", "bf16"}, &RunOptions::precision,
+             "of transformer and text encoder; auto: f32 on CPUs, bf16 on GPUs"),
+      choice("vae-profile", {"auto", "F", "R"}, &RunOptions::vae_profile,
+             "of the video decoder: F float32, R as released (float16 operands); auto: F on CPUs, R on GPUs"),
+      choice("exchange", {"auto", "all-gather", "all-to-all"}, &RunOptions::exchange,
+             "what ranks exchange in a block: hidden states, or q, k and v by head; auto: the one with fewer bytes"),
+      choice("transport", {"auto", "nccl", "host"}, &RunOptions::transport,
+             "what carries it: NCCL between GPUs, or MPI through host memory; auto: nccl where every rank has a GPU of "
+             "its own"),
+      count("exchange-chunks", 1, &RunOptions::exchange_chunks, "pieces an exchange is cut into"),
+      text("shares", "A,B,...", &RunOptions::shares,
+           "rows and heads of each rank in proportion, 0: idle; default equal"),
+      text("row-shares", "A,B,...", &RunOptions::row_shares, "rows alone; overrides --shares"),
+      text("head-shares", "A,B,...", &RunOptions::head_shares, "heads alone; overrides --shares"),
+      choice("residency", {"auto", "resident", "streamed"}, &RunOptions::residency,
+             "whether the transformer's blocks stay on the GPU or pass through it; auto: by free memory"),
+      count("row-chunk", 0, &RunOptions::row_chunk, "rows a linear layer takes at once; 0: automatic"),
+      choice("partition", {"auto", "fl2va", "ref2va"}, &RunOptions::partition,
+             "which half of a model with both to use; auto: by the scene's task"),
+      choice("existing", {"skip", "overwrite", "refuse"}, &RunOptions::existing,
+             "what to do with a scene that is rendered already: skip it where it is the same (and refuse where it is "
+             "another), render it again, or refuse"),
+      flag("keep-going", &RunOptions::keep_going, "render the good scenes of a run that also has bad ones (exit 3)"),
+      text("dump", "FILE", &RunOptions::dump,
+           "one scene: text states, rows of every step, frames and samples as "
+           "safetensors, for parity checks"),
+      text("scratch", "DIR", &RunOptions::scratch, "folder for weights that do not fit into /dev/shm"),
+      text("fail", "RANK:STAGE", &RunOptions::fail,
+           "tests: make one rank fail in a stage (validate, load, text, step, decode)"),
+  };
+  return all;
+}
+
+}  // namespace
+
+const std::vector<RunOptionHelp>& run_option_help() {
+  static const std::vector<RunOptionHelp> all = [] {
+    std::vector<RunOptionHelp> h;
+    for (const Option& o : options()) h.push_back(o.help);
+    return h;
+  }();
+  return all;
+}
+
+bool is_run_option(std::string_view name) {
+  return std::any_of(options().begin(), options().end(), [&](const Option& o) { return o.help.name == name; });
+}
+
+void set_run_option(RunOptions& run, const std::string& name, const std::string& value) {
+  for (const Option& o : options())
+    if (o.help.name == name) return o.set(run, value);
+  throw UserError("--" + name, "", value, "is not an option of a run");
+}
+
+nlohmann::ordered_json to_json(const RunOptions& run) {
+  nlohmann::ordered_json j = nlohmann::ordered_json::object();
+  for (const Option& o : options()) j[o.help.name] = o.get(run);
+  return j;
+}
+
+}  // namespace h3

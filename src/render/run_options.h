@@ -1,0 +1,46 @@
+// How a run is carried out: everything about machines, ranks and files that is not part of a scene and changes none of
+// its bits, except precision and profile, which name what is computed. One table parses, documents and echoes them.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace h3 {
+
+struct RunOptions {
+  std::string model;
+  std::string output = ".";
+  std::string device = "auto";       // auto, cpu, cuda
+  std::string precision = "auto";    // auto, f32, bf16
+  std::string vae_profile = "auto";  // auto, F, R
+  std::string exchange = "auto";     // auto, all-gather, all-to-all
+  std::string transport = "auto";    // auto, nccl, host
+  std::int64_t exchange_chunks = 1;
+  std::string shares, row_shares, head_shares;  // "" or "3,2,1"
+  std::string residency = "auto";               // auto, resident, streamed
+  std::int64_t row_chunk = 0;                   // 0: automatic
+  std::string partition = "auto";               // auto, fl2va, ref2va
+  std::string existing = "skip";                // skip, overwrite, refuse
+  bool keep_going = false;
+  std::string dump;
+  std::string scratch;  // "" or a folder for what does not fit into /dev/shm
+  std::string fail;     // tests: "RANK:STAGE"
+};
+
+struct RunOptionHelp {
+  std::string name, value, default_value, help;
+};
+// All options in the order of the guide; names as on the command line without the dashes.
+const std::vector<RunOptionHelp>& run_option_help();
+
+// Sets one option by its name. Throws UserError naming the option, its value and what would be right.
+void set_run_option(RunOptions& options, const std::string& name, const std::string& value);
+bool is_run_option(std::string_view name);
+
+// Every option as it stands, for the log, the agreement of ranks and the manifest.
+nlohmann::ordered_json to_json(const RunOptions& options);
+
+}  // namespace h3

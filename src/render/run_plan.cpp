@@ -1,0 +1,150 @@
+#include "render/run_plan.h"
+
+#include <algorithm>
+
+#include "render/progress.h"
+#include "vae/chunk_plan.h"
+#include "vae/tile_plan.h"
+#include "weights/load.h"
+#include "weights/tensor_plan.h"
+
+namespace h3 {
+
+double step_flops(const TransformerConfig& c, std::int64_t rows, std::int64_t own_rows, std::int64_t own_heads) {
+  const double h = static_cast<double>(c.hidden), inner = static_cast<double>(c.inner()),
+               f = static_cast<double>(c.ffn);
+  const double heads = static_cast<double>(own_heads) / static_cast<double>(c.heads);
+  const double s = static_cast<double>(rows), r = static_cast<double>(own_rows);
+  const double qkv = 2 * h * 3 * inner * heads * s;  // with all-gather; with all-to-all the same sum over ranks
+  const double row_local = 2 * (inner * h + h * 2 * f + f * h) * r;
+  const double attention = 4 * s * s * inner * heads;
+  return static_cast<double>(c.layers) * (qkv + row_local + attention);
+}
+
+double tile_flops(const VideoVaeConfig& c, std::int64_t tokens) {
+  const double w = static_cast<double>(c.decoder_width()), s = static_cast<double>(tokens + c.registers + 1);
+  const double patch = static_cast<double>(c.ratio_t() * c.ratio_s() * c.ratio_s() * c.out_channels);
+  const double linears = 2 * s * w * w * static_cast<double>(3 + 1 + 3 * c.decoder_ffn_mult);
+  return static_cast<double>(c.decoder_layers) * (linears + 4 * s * s * w) +
+         2 * static_cast<double>(tokens) * w * (static_cast<double>(c.latent_channels) + patch);
+}
+
+namespace {
+
+RankPlan plan_rank(const PlanRequest& q, const RunPlan& run, int rank, const TransformerOptions& options) {
+  const TransformerConfig& t = q.model.transformer;
+  const auto r = static_cast<std::size_t>(rank);
+  const std::size_t element = q.precision == Precision::f32 ? 4 : 2;
+  RankPlan p;
+  p.rows = run.shards.rows[r].size();
+  p.heads = run.shards.heads[r].size();
+  p.step_flops = step_flops(t, run.rows, p.rows, p.heads);
+  if (q.ranks > 1)
+    p.step_bytes_received =
+        static_cast<double>(t.layers) * exchange_bytes(run.pattern, run.shards, rank, t.hidden, t.head_dim, element);
+  p.activation_bytes = static_cast<double>(
+      Transformer::activation_bytes(t, run.shards, rank, options) +
+      ModulationTables::table_bytes(t, q.evaluations, q.precision == Precision::f32 ? DType::f32 : DType::bf16));
+  const double heads = q.ranks > 1 && run.pattern == ExchangePattern::all_gather
+                           ? static_cast<double>(p.heads) / static_cast<double>(t.heads)
+                           : 1.0;
+  const double h = static_cast<double>(t.hidden), inner = static_cast<double>(t.inner()),
+               f = static_cast<double>(t.ffn);
+  p.weight_bytes =
+      static_cast<double>(t.layers) * (h * 3 * inner * heads + inner * h + 3 * h * f) * static_cast<double>(element);
+  return p;
+}
+
+}  // namespace
+
+RunPlan make_run_plan(const PlanRequest& q) {
+  RunPlan run;
+  const TransformerConfig& t = q.model.transformer;
+  run.text_rows = q.text_rows;
+  run.video_rows = q.geometry.video_rows();
+  run.audio_rows = q.geometry.audio_rows();
+  run.rows = run.text_rows + run.video_rows + run.audio_rows + q.condition_rows + q.audio_condition_rows;
+  run.pattern = choose_exchange(q.exchange, q.ranks, t.hidden, t.inner());
+  run.shards = make_shard_plan(run.rows, t.heads, q.row_shares, q.head_shares);
+  TransformerOptions options;
+  options.precision = q.precision;
+  options.pattern = run.pattern;
+  options.row_chunk = q.row_chunk;
+  VideoDecodeRequest decode;
+  decode.latent_frames = q.geometry.latent_frames;
+  decode.height = q.geometry.height;
+  decode.width = q.geometry.width;
+  const VideoDecodeMemory decoding = video_decode_memory(q.model.video_vae, q.profile, decode, q.ranks);
+  for (int rank = 0; rank < q.ranks; ++rank) {
+    run.ranks.push_back(plan_rank(q, run, rank, options));
+    run.ranks.back().decode_bytes = static_cast<double>(decoding.device);
+    run.step_flops += run.ranks.back().step_flops;
+    const double widths = static_cast<double>(t.inner() * (run.pattern == ExchangePattern::all_gather ? 1 : 3));
+    if (q.ranks > 1)
+      run.exchange_buffer_bytes =
+          std::max(run.exchange_buffer_bytes,
+                   static_cast<double>(run.ranks.back().rows) * widths * (q.precision == Precision::f32 ? 4.0 : 2.0));
+  }
+  run.total_flops = run.step_flops * static_cast<double>(q.evaluations);
+  const TilePlan tiles = plan_tiles(q.model.video_vae, q.geometry.height, q.geometry.width);
+  const ChunkPlan chunks = plan_chunks(temporal_grid(q.model.video_vae), q.geometry.latent_frames);
+  const std::int64_t side = q.model.video_vae.ratio_s();
+  const std::int64_t tokens = chunks.chunk_tokens * (tiles.y.tile / side) * (tiles.x.tile / side);
+  run.decode_flops = static_cast<double>(chunks.chunks * tiles.count()) * tile_flops(q.model.video_vae, tokens);
+  LoadOptions load;
+  load.precision = q.precision;
+  load.vae_profile = q.profile;
+  for (const Component c :
+       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae})
+    run.node_weight_bytes += static_cast<double>(plan_memory(plan_component(q.model, c), load).bytes);
+  run.frames_bytes = static_cast<double>(q.geometry.frames * q.geometry.width * q.geometry.height * 3);
+  return run;
+}
+
+std::string text_of(const RunPlan& run) {
+  std::string s =
+      fmt::format("rows {} = text {} + audio {} + video {} + conditions {}\n", run.rows, run.text_rows, run.audio_rows,
+                  run.video_rows, run.rows - run.text_rows - run.audio_rows - run.video_rows);
+  s += fmt::format("exchange {}; {:.3f} TFLOP an evaluation, {:.3f} TFLOP in all, {:.3f} TFLOP to decode\n",
+                   name_of(run.pattern), run.step_flops / 1e12, run.total_flops / 1e12, run.decode_flops / 1e12);
+  s += fmt::format("host memory a node: weights {}, decoded frames {}\n", bytes_text(run.node_weight_bytes),
+                   bytes_text(run.frames_bytes));
+  s += fmt::format("{:>4} {:>9} {:>6} {:>14} {:>14} {:>13} {:>13} {:>13}\n", "rank", "rows", "heads", "TFLOP/step",
+                   "received/step", "activations", "weights", "decoding");
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    const RankPlan& p = run.ranks[r];
+    s += fmt::format("{:>4} {:>9} {:>6} {:>14.3f} {:>14} {:>13} {:>13} {:>13}\n", r, p.rows, p.heads,
+                     p.step_flops / 1e12, bytes_text(p.step_bytes_received), bytes_text(p.activation_bytes),
+                     bytes_text(p.weight_bytes), bytes_text(p.decode_bytes));
+  }
+  return s;
+}
+
+nlohmann::ordered_json to_json(const RunPlan& run) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
+  for (std::size_t r = 0; r < run.ranks.size(); ++r) {
+    const RankPlan& p = run.ranks[r];
+    ranks.push_back({{"rank", r},
+                     {"rows", p.rows},
+                     {"heads", p.heads},
+                     {"step_flops", p.step_flops},
+                     {"step_bytes_received", p.step_bytes_received},
+                     {"activation_bytes", p.activation_bytes},
+                     {"weight_bytes", p.weight_bytes},
+                     {"decode_bytes", p.decode_bytes}});
+  }
+  return {{"rows", run.rows},
+          {"text_rows", run.text_rows},
+          {"audio_rows", run.audio_rows},
+          {"video_rows", run.video_rows},
+          {"exchange", std::string(name_of(run.pattern))},
+          {"step_flops", run.step_flops},
+          {"total_flops", run.total_flops},
+          {"decode_flops", run.decode_flops},
+          {"node_weight_bytes", run.node_weight_bytes},
+          {"frames_bytes", run.frames_bytes},
+          {"exchange_buffer_bytes", run.exchange_buffer_bytes},
+          {"ranks", ranks}};
+}
+
+}  // namespace h3

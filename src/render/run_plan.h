@@ -1,0 +1,60 @@
+// What a scene costs on a number of ranks, worked out without running it: rows and heads a rank, floating-point
+// operations, bytes exchanged, memory a rank and a node. Printed before a run, and by the command `plan`.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "parallel/exchange.h"
+#include "scene/geometry.h"
+#include "transformer/transformer.h"
+#include "vae/video_decode.h"
+#include "weights/model_config.h"
+
+namespace h3 {
+
+struct PlanRequest {
+  ModelConfig model;
+  ClipGeometry geometry;
+  std::int64_t text_rows = 0, condition_rows = 0, audio_condition_rows = 0;
+  std::int64_t evaluations = 0;
+  int ranks = 1;
+  std::vector<double> row_shares, head_shares;  // one a rank
+  std::string exchange = "auto";
+  Precision precision = Precision::f32;
+  VaeProfile profile = VaeProfile::F;
+  std::int64_t row_chunk = 0;
+};
+
+struct RankPlan {
+  std::int64_t rows = 0, heads = 0;
+  double step_flops = 0;
+  double step_bytes_received = 0;
+  double activation_bytes = 0;  // while denoising, modulation tables included
+  double weight_bytes = 0;      // of the transformer's blocks and ends, where they are resident on a device
+  double decode_bytes = 0;      // video decoder's buffers
+};
+
+struct RunPlan {
+  std::int64_t rows = 0, text_rows = 0, video_rows = 0, audio_rows = 0;
+  ExchangePattern pattern = ExchangePattern::all_gather;
+  ShardPlan shards;
+  std::vector<RankPlan> ranks;
+  double step_flops = 0, total_flops = 0, decode_flops = 0;
+  double node_weight_bytes = 0;      // all components in the node's one copy
+  double frames_bytes = 0;           // decoded frames, 8 bits
+  double exchange_buffer_bytes = 0;  // of the rank with most
+};
+
+RunPlan make_run_plan(const PlanRequest& request);
+
+// spec/dit.md 1.3: operations of one evaluation over `rows` rows, of which this rank owns `own_rows` and `own_heads`.
+double step_flops(const TransformerConfig& config, std::int64_t rows, std::int64_t own_rows, std::int64_t own_heads);
+// spec/vae.md 13: operations of decoding one tile of `tokens` latent tokens.
+double tile_flops(const VideoVaeConfig& config, std::int64_t tokens);
+
+std::string text_of(const RunPlan& plan);
+nlohmann::ordered_json to_json(const RunPlan& plan);
+
+}  // namespace h3

@@ -1,0 +1,103 @@
+#include "render/scene_jobs.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "render/manifest.h"
+#include "text/presentation.h"
+
+namespace h3 {
+
+namespace fs = std::filesystem;
+
+void SceneJobs::require_all_good() const {
+  if (bad.empty()) return;
+  std::string all;
+  for (const BadScene& scene : bad) all += (all.empty() ? "" : "\n") + scene.message;
+  throw UserError(all);
+}
+
+std::int64_t text_rows_of(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer) {
+  PresentationRequest request;
+  request.prompt = job.scene.prompt;
+  PresentationLimits limits;
+  limits.prompt_tokens = job.scene.max_prompt_tokens;
+  limits.rows = job.scene.max_rows;
+  try {
+    return present(tokenizer, model.text, request, limits).rows();
+  } catch (const UserError& e) {
+    throw UserError(job.scene.where, "", "", e.what());
+  }
+}
+
+// The tasks that this program renders so far.
+static void check_task(const Scene& scene) {
+  const char* field = scene.first_frame ? "first_frame" : scene.last_frame ? "last_frame" : "references";
+  if (scene.has_keyframes() || !scene.references.empty())
+    throw UserError(scene.where, field, "", "pictures, clips and sounds as input are not supported by this version");
+}
+
+SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
+                         const ModelConfig& model, const Tokenizer& tokenizer) {
+  std::vector<Override> parsed;
+  for (const std::string& text : overrides) parsed.push_back(parse_override(text));
+  SceneList list = load_scenes({sources.begin(), sources.end()}, parsed);
+  SceneJobs jobs;
+  jobs.bad = std::move(list.bad);
+  SceneDefaults defaults;
+  defaults.canvas = {model.canvas_short_edge, model.canvas_max_pixels};
+  defaults.shift = model.video_shift;
+  defaults.audio_shift = model.audio_shift;
+  for (Scene& scene : list.scenes) {
+    try {
+      check_task(scene);
+      SceneJob job;
+      Resolved resolved = resolve(scene, defaults);
+      job.scene = std::move(scene);
+      job.geometry = resolved.geometry;
+      job.notes = std::move(resolved.notes);
+      job.warnings = std::move(resolved.warnings);
+      text_rows_of(job, model, tokenizer);
+      jobs.good.push_back(std::move(job));
+    } catch (const UserError& e) {
+      jobs.bad.push_back({scene.name, e.what()});
+    }
+  }
+  return jobs;
+}
+
+void check_output_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw UserError("--output", "", folder.string(), "cannot be made: " + error.message());
+  if (!fs::is_directory(folder)) throw UserError("--output", "", folder.string(), "is not a folder");
+  try {
+    const fs::path probe = folder / fmt::format(".h3render-{}", ::getpid());
+    write_file_atomically(probe, "");
+    fs::remove(probe, error);
+  } catch (const SceneError& e) {
+    throw UserError("--output", "", folder.string(), std::string("cannot be written into: ") + e.what());
+  }
+}
+
+Existing find_existing(const fs::path& folder, const SceneJob& job, std::string& difference) {
+  const fs::path path = manifest_path(folder, job.scene.name);
+  std::error_code error;
+  if (!fs::exists(path, error)) return Existing::nothing;
+  nlohmann::ordered_json found;
+  try {
+    found = nlohmann::ordered_json::parse(read_file(path)).at("scene");
+  } catch (const std::exception&) {
+    difference = "the manifest, which cannot be read";
+    return Existing::other;
+  }
+  const nlohmann::ordered_json wanted = to_json(job.scene);
+  for (const auto& [key, value] : wanted.items())
+    if (!found.contains(key) || found[key] != value) difference = key;
+  for (const auto& [key, value] : found.items())
+    if (!wanted.contains(key)) difference = key;
+  if (!difference.empty()) return Existing::other;
+  return fs::exists(folder / (job.scene.name + ".mp4"), error) ? Existing::same : Existing::nothing;
+}
+
+}  // namespace h3

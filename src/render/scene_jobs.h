@@ -1,0 +1,37 @@
+// From scene files to jobs that can be rendered: everything about a scene that can be known without weights is checked
+// and settled here, for `check`, `plan` and the start of `render` alike.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "render/scene_render.h"
+#include "scene/scene_files.h"
+#include "text/tokenizer.h"
+#include "weights/model_config.h"
+
+namespace h3 {
+
+struct SceneJobs {
+  std::vector<SceneJob> good;
+  std::vector<BadScene> bad;
+  // Throws one UserError with all messages where any scene is bad.
+  void require_all_good() const;
+};
+
+SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
+                         const ModelConfig& model, const Tokenizer& tokenizer);
+
+// Rows that the prompt takes in the packed sequence.
+std::int64_t text_rows_of(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer);
+
+// Makes the folder where it is missing and tries to write into it. Throws UserError naming --output.
+void check_output_folder(const std::filesystem::path& folder);
+
+// What stands in the output folder under a scene's name already.
+enum class Existing : std::uint8_t { nothing, same, other };
+// Compares with the manifest found there; `difference` receives the first key that differs.
+Existing find_existing(const std::filesystem::path& folder, const SceneJob& job, std::string& difference);
+
+}  // namespace h3

@@ -1,0 +1,271 @@
+#include "render/scene_render.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "render/agreement.h"
+#include "render/denoise.h"
+#include "render/dump.h"
+#include "render/manifest.h"
+#include "render/outputs.h"
+#include "sampling/noise.h"
+#include "text/presentation.h"
+#include "text/text_encoder.h"
+#include "transformer/packed_sequence.h"
+#include "vae/audio_decoder.h"
+#include "vae/video_decode.h"
+
+namespace h3 {
+
+namespace {
+
+// The stages of one scene, in order; each leaves what the next needs.
+class SceneRender {
+ public:
+  SceneRender(Session& session, const SceneJob& job, Progress& progress)
+      : s_(session), job_(job), progress_(progress), dump_(session.first() ? session.options().dump : "") {
+    facts_.warnings = job.warnings;
+  }
+
+  void run() {
+    facts_.hosts = s_.communicator().gather_text(s_.cluster().host());
+    encode_text();
+    lay_out();
+    announce();
+    const LatentState latents = sample();
+    facts_.video_hash = hash_hex(latents.video.data(), latents.video.size() * sizeof(float));
+    facts_.audio_hash = hash_hex(latents.audio.data(), latents.audio.size() * sizeof(float));
+    if (s_.first()) {
+      facts_.model_identity = identity();
+    } else {
+      identity();
+    }
+    decode(latents);
+  }
+
+ private:
+  const std::string& identity() { return s_.model_identity(times_); }
+
+  void encode_text() {
+    PresentationRequest request;
+    request.prompt = job_.scene.prompt;
+    PresentationLimits limits;
+    limits.prompt_tokens = job_.scene.max_prompt_tokens;
+    limits.rows = job_.scene.max_rows;
+    presentation_ = present(s_.tokenizer(), s_.config().text, request, limits);
+    const WeightSet& weights = s_.weights(Component::text_encoder, times_);
+    StageTimer timer(times_, "text");
+    s_.fail_if_asked("text");
+    TextEncoder encoder(s_.machine(), s_.communicator(), s_.config().text, weights);
+    states_ = encoder.encode(s_.queue(), presentation_);
+    facts_.text_ranks = states_.participants;
+    facts_.text_scheme = states_.sharding == TextSharding::rows ? "by rows" : "by outputs";
+    dump_.add("text", states_.hidden);
+    if (s_.first())
+      spdlog::info("text: {} rows encoded by {} of {} ranks {}", presentation_.rows(), facts_.text_ranks,
+                   s_.cluster().size(), facts_.text_scheme);
+  }
+
+  void lay_out() {
+    SequenceRequest request;
+    request.text_tags = presentation_.tags;
+    request.target = {job_.geometry.latent_frames, job_.geometry.latent_height, job_.geometry.latent_width};
+    request.audio_latents = job_.geometry.audio_latents;
+    const TransformerConfig& t = s_.config().transformer;
+    clip_ = make_clip(pack_sequence(request), t.rope_freqs, t.rope_theta);
+
+    const Scene& scene = job_.scene;
+    const std::string where = scene.where;
+    const int evaluations = static_cast<int>(scene.evaluations);
+    const double shift = *scene.shift, audio_shift = *scene.audio_shift;
+    Schedule video = scene.sigmas.empty() ? shifted_schedule(evaluations, shift, where)
+                                          : explicit_schedule(scene.sigmas, where, "sigmas");
+    std::vector<double> audio_sigmas = scene.audio_sigmas;
+    if (audio_sigmas.empty() && !scene.sigmas.empty())
+      audio_sigmas = audio_sigmas_for(scene.sigmas, shift, audio_shift);
+    Schedule audio = audio_sigmas.empty() ? shifted_schedule(evaluations, audio_shift, where)
+                                          : explicit_schedule(audio_sigmas, where, "audio_sigmas");
+    schedules_ = pair_schedules(std::move(video), std::move(audio), where);
+    facts_.video_sigmas = schedules_.video.sigmas;
+    facts_.audio_sigmas = schedules_.audio.sigmas;
+
+    PlanRequest plan;
+    plan.model = s_.config();
+    plan.geometry = job_.geometry;
+    plan.text_rows = presentation_.rows();
+    plan.evaluations = schedules_.video.evaluations();
+    plan.ranks = s_.cluster().size();
+    plan.row_shares = s_.row_shares();
+    plan.head_shares = s_.head_shares();
+    plan.exchange = s_.options().exchange;
+    plan.precision = s_.precision();
+    plan.profile = s_.vae_profile();
+    plan.row_chunk = s_.options().row_chunk;
+    facts_.plan = make_run_plan(plan);
+  }
+
+  void announce() const {
+    if (!s_.first()) return;
+    std::string ranks;
+    for (std::size_t r = 0; r < facts_.hosts.size(); ++r) {
+      const RankPlan& p = facts_.plan.ranks[r];
+      ranks += fmt::format("{}{} on {}: {} rows, {} heads{}", r ? "; " : "", r, facts_.hosts[r], p.rows, p.heads,
+                           p.rows == 0 && p.heads == 0 ? " (share 0: idle)" : "");
+    }
+    spdlog::info("plan: {}x{}, {} frames, {} rows, {} evaluations, {:.3f} TFLOP each; exchange {}; ranks {}; {} free",
+                 job_.geometry.width, job_.geometry.height, job_.geometry.frames, facts_.plan.rows,
+                 schedules_.video.evaluations(), facts_.plan.step_flops / 1e12, name_of(facts_.plan.pattern), ranks,
+                 bytes_text(static_cast<double>(s_.machine().free_memory())));
+  }
+
+  LatentState initial_latents() const {
+    NoiseRequest request;
+    request.recipe = job_.scene.noise;
+    request.seed = job_.scene.seed;
+    request.video = Shape{s_.config().transformer.video_channels, job_.geometry.latent_frames,
+                          job_.geometry.latent_height, job_.geometry.latent_width};
+    request.audio_latents = job_.geometry.audio_latents;
+    request.audio_channels = s_.config().transformer.audio_channels;
+    Noise noise = draw_noise(request);
+    return {std::move(noise.video), std::move(noise.audio), 0};
+  }
+
+  LatentState sample() {
+    Transformer& transformer = s_.transformer(times_);
+    StageTimer timer(times_, "denoise");
+    SamplerOptions options;
+    options.kind = job_.scene.sampler;
+    options.audio = job_.scene.audio_correction;
+    options.carry = *job_.scene.shift / *job_.scene.audio_shift;
+    const LatentState initial = initial_latents();
+    dump_latents("rows.initial", initial);
+    transformer.begin(s_.queue(), clip_, facts_.plan.shards, states_.hidden, {},
+                      schedule_timesteps(schedules_.video.timesteps, schedules_.audio.timesteps));
+    DenoiseCalls calls;
+    calls.step = [&](const StepReport& report) { progress_.step(report, peak_resident_memory()); };
+    calls.before_step = [&](std::int64_t) { s_.fail_if_asked("step"); };
+    if (!s_.options().dump.empty())
+      calls.latents = [&](const LatentState& state) { dump_latents("rows.step" + std::to_string(state.step), state); };
+    const double exchange_before = transformer.exchange_seconds();
+    LatentState latents = denoise(s_.machine(), s_.queue(), s_.communicator(), transformer, clip_, facts_.plan.shards,
+                                  s_.config().transformer, plan_sampler(options, schedules_), initial, calls);
+    facts_.exchange_seconds = transformer.exchange_seconds() - exchange_before;
+    return latents;
+  }
+
+  void dump_latents(const std::string& name, const LatentState& state) {
+    const TransformerConfig& t = s_.config().transformer;
+    const auto rows = [](const std::vector<float>& values, std::int64_t width) {
+      return Tensor(const_cast<float*>(values.data()), {static_cast<std::int64_t>(values.size()) / width, width},
+                    DType::f32);
+    };
+    dump_.add(name + ".video", rows(state.video, t.video_row()));
+    dump_.add(name + ".audio", rows(state.audio, t.audio_channels));
+  }
+
+  void decode(const LatentState& latents) {
+    const WeightSet& video_weights = s_.weights(Component::video_vae, times_);
+    std::optional<SceneOutputs> outputs;
+    if (s_.first()) outputs.emplace(s_.options().output, job_.scene, job_.geometry);
+    decode_frames(video_weights, latents, outputs);
+    decode_sound(latents, outputs);
+    StageTimer timer(times_, "write");
+    std::string error = outputs ? outputs->finish() : "";
+    if (outputs && error.empty()) error = write_records(*outputs, timer);
+    const std::string failed = first_error(s_.communicator(), s_.cluster().host(), error);
+    if (!failed.empty()) throw SceneError(failed);
+  }
+
+  void decode_frames(const WeightSet& weights, const LatentState& latents, std::optional<SceneOutputs>& outputs) {
+    StageTimer timer(times_, "video");
+    s_.fail_if_asked("decode");
+    VideoDecoder decoder(s_.machine(), s_.queue(), s_.config().video_vae, weights, s_.vae_profile());
+    VideoDecodeRequest request;
+    request.latent_frames = job_.geometry.latent_frames;
+    request.height = job_.geometry.height;
+    request.width = job_.geometry.width;
+    request.shares = s_.row_shares();
+    request.truncate = job_.scene.quantize == Quantize::trunc;
+    VideoDecodeCalls calls;
+    calls.frames = [&](std::int64_t first, const Tensor& frames) {
+      outputs->add_frames(first, frames);
+      dump_.append_frames(frames);
+      progress_.decode(first + frames.size(0), job_.geometry.frames);
+    };
+    const std::int64_t width = s_.config().transformer.video_row();
+    const Tensor rows(const_cast<float*>(latents.video.data()),
+                      {static_cast<std::int64_t>(latents.video.size()) / width, width}, DType::f32);
+    facts_.decode = decode_video(s_.machine(), s_.queue(), s_.communicator(), decoder, rows, request, calls);
+    if (facts_.decode.nan_values > 0)
+      warn(fmt::format("{} pixel values were not a number and became 0", facts_.decode.nan_values));
+  }
+
+  // Audio is a thousandth of the video's work, so the writer decodes it alone (spec/vae.md 12.4).
+  void decode_sound(const LatentState& latents, std::optional<SceneOutputs>& outputs) {
+    const WeightSet& weights = s_.weights(Component::audio_vae, times_);
+    StageTimer timer(times_, "audio");
+    if (!s_.first()) return;
+    AudioDecoder decoder(s_.machine(), s_.queue(), s_.config().audio_vae, weights);
+    const std::int64_t width = s_.config().transformer.audio_channels;
+    const Tensor rows(const_cast<float*>(latents.audio.data()),
+                      {static_cast<std::int64_t>(latents.audio.size()) / width, width}, DType::f32);
+    std::vector<float> samples(static_cast<std::size_t>(2 * job_.geometry.decoded_samples()));
+    const Tensor pcm(samples.data(), {2, job_.geometry.decoded_samples()}, DType::f32);
+    decoder.decode(s_.queue(), rows, pcm);
+    const AudioHealth health = audio_health(pcm);
+    if (!health.good()) warn("the sound is " + health.text());
+    outputs->add_audio(pcm);
+    dump_.add("pcm", pcm);
+  }
+
+  void warn(const std::string& text) {
+    facts_.warnings.push_back(text);
+    if (s_.first()) spdlog::warn("{}: {}", job_.scene.name, text);
+  }
+
+  // The manifest is written last: a scene with a manifest is complete.
+  std::string write_records(const SceneOutputs& outputs, StageTimer& timer) {
+    try {
+      dump_.write();
+      nlohmann::ordered_json written;
+      written["hashes"] = {{"frames", outputs.hashes().frames},
+                           {"audio", outputs.hashes().audio},
+                           {"each_frame", outputs.hashes().each_frame}};
+      written["files"] = outputs.files();
+      timer.stop();
+      const nlohmann::json seconds = times_.json();
+      const auto manifest = make_manifest(s_, job_, facts_, written, seconds);
+      write_file_atomically(manifest_path(s_.options().output, job_.scene.name), manifest.dump(2) + "\n");
+      progress_.end_bar();
+      spdlog::info("{}: done in {} (other {:.2f} s)", job_.scene.name, duration_text(seconds["total"].get<double>()),
+                   seconds["other"].get<double>());
+      spdlog::info("hashes: video latents {}, audio latents {}, frames {}, audio {}", facts_.video_hash,
+                   facts_.audio_hash, outputs.hashes().frames, outputs.hashes().audio);
+      return "";
+    } catch (const SceneError& e) {
+      return e.what();
+    }
+  }
+
+  Session& s_;
+  const SceneJob& job_;
+  Progress& progress_;
+  Dump dump_;
+  StageTimes times_;
+  RenderFacts facts_;
+  Presentation presentation_;
+  TextStates states_;
+  Clip clip_;
+  SchedulePair schedules_;
+};
+
+}  // namespace
+
+void render_scene(Session& session, const SceneJob& job, Progress& progress) {
+  SceneRender(session, job, progress).run();
+}
+
+}  // namespace h3

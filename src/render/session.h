@@ -1,0 +1,80 @@
+// A run's standing parts: ranks, machine, model and its weights (read once, kept for all scenes), and the choices that
+// hold for every scene of the run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "parallel/cluster.h"
+#include "parallel/communicator.h"
+#include "parallel/exchange.h"
+#include "render/run_options.h"
+#include "render/stage_times.h"
+#include "text/tokenizer.h"
+#include "transformer/transformer.h"
+#include "weights/load.h"
+#include "weights/model_folder.h"
+#include "weights/node_window.h"
+
+namespace h3 {
+
+class Session {
+ public:
+  // Opens the model and settles the options. Every check that needs no other rank happens here; throws UserError.
+  Session(Cluster& cluster, const RunOptions& options);
+
+  Cluster& cluster() { return cluster_; }
+  Machine& machine() { return *machine_; }
+  Communicator& communicator() { return *communicator_; }
+  Queue& queue() { return *queue_; }
+  const RunOptions& options() const { return options_; }
+  const ModelFolder& model() const { return *model_; }
+  const ModelConfig& config() const { return model_->config(); }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  Precision precision() const { return precision_; }
+  VaeProfile vae_profile() const { return profile_; }
+  const std::vector<double>& row_shares() const { return row_shares_; }
+  const std::vector<double>& head_shares() const { return head_shares_; }
+  ExchangePattern pattern() const { return pattern_; }
+  Residency residency() const { return residency_; }
+  bool first() const { return cluster_.rank() == 0; }
+
+  // A component's weights, read by the node's ranks together when first asked for. Collective.
+  const WeightSet& weights(Component component, StageTimes& times);
+  // The transformer, made when first asked for. Collective.
+  Transformer& transformer(StageTimes& times);
+
+  // Identity of the model's components (DESIGN "Model identity"), hashed when first asked for. Collective.
+  const std::string& model_identity(StageTimes& times);
+
+  // A quick mark of the model for the agreement of ranks: layout, file sizes and headers, no values.
+  std::string model_fingerprint() const;
+
+  // What decides the bits besides scene and weights: versions of the stages, backend, precision, kernels, libraries.
+  nlohmann::ordered_json numerics() const;
+
+  // Tests: throws RunError when --fail names this rank and stage.
+  void fail_if_asked(const std::string& stage) const;
+
+ private:
+  Cluster& cluster_;
+  RunOptions options_;
+  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<Queue> queue_;
+  std::unique_ptr<ModelFolder> model_;
+  Tokenizer tokenizer_;
+  Precision precision_ = Precision::f32;
+  VaeProfile profile_ = VaeProfile::F;
+  std::vector<double> row_shares_, head_shares_;
+  ExchangePattern pattern_ = ExchangePattern::all_gather;
+  Residency residency_ = Residency::resident;
+  std::unique_ptr<WeightMemory> weight_memory_;
+  std::map<Component, WeightSet> weights_;
+  std::unique_ptr<Transformer> transformer_;
+  std::string identity_;
+};
+
+}  // namespace h3

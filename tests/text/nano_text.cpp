@@ -1,0 +1,122 @@
+#include "text/nano_text.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "text/clip_sampling.h"
+#include "weights/safetensors.h"
+
+namespace h3::test {
+namespace {
+
+WeightSet read_weights(DType dtype) {
+  const SafetensorsFile file(nano_path() + "/text_encoder/model.safetensors");
+  auto memory = std::make_shared<std::vector<std::vector<float>>>();
+  WeightSet set;
+  for (const auto& [name, entry] : file.tensors()) {
+    const std::vector<std::byte> stored = file.read(entry);
+    const auto n = static_cast<std::size_t>(entry.shape.elements());
+    std::vector<float>& values = memory->emplace_back(n);  // room enough for either dtype
+    const Tensor tensor(values.data(), entry.shape, dtype);
+    if (dtype == DType::bf16) {
+      std::memcpy(values.data(), stored.data(), n * sizeof(bf16_t));
+    } else {
+      const auto* half = reinterpret_cast<const bf16_t*>(stored.data());
+      std::transform(half, half + n, values.data(), [](bf16_t x) { return to_f32(x); });
+    }
+    set.add(name, tensor);
+  }
+  set.own(memory);
+  return set;
+}
+
+std::string golden_prompt(const Goldens& goldens, const std::string& name) {
+  const auto& meta = goldens.json().at("meta").at("cases").at(name);
+  if (meta.contains("prompt")) return meta.at("prompt").get<std::string>();
+  // The prompt is what follows the last vision marker, or the label of a sound after it.
+  const Tensor ids = goldens.at(name + ".ids");
+  const std::int64_t* values = ids.as<std::int64_t>();
+  std::vector<std::int32_t> tail(values, values + ids.elements());
+  const auto marker = std::find(tail.rbegin(), tail.rend(), nano_text_config().vision_end);
+  tail.erase(tail.begin(), marker.base());
+  const std::string text = nano_tokenizer().decode(tail);
+  return text.starts_with("<Audio ") ? text.substr(text.find(">: ") + 3) : text;
+}
+
+}  // namespace
+
+const Tokenizer& nano_tokenizer() {
+  static const Tokenizer tokenizer = Tokenizer::load(nano_path() + "/tokenizer");
+  return tokenizer;
+}
+
+const TextConfig& nano_text_config() {
+  static const TextConfig config = [] {
+    TextConfig c;
+    c.hidden = 128, c.layers = 6, c.heads = 8, c.kv_heads = 4, c.head_dim = 32, c.ffn = 256, c.vocab = 576;
+    c.mrope_section = {6, 5, 5};
+    c.image_token = 527, c.video_token = 528, c.vision_start = 524, c.vision_end = 525;
+    c.state = 4;
+    c.vision = {4, 64, 4, 128, 3, 128, 64, 16, 2, 2, {0, 1, 2}};
+    return c;
+  }();
+  return config;
+}
+
+const WeightSet& nano_text_weights(DType dtype) {
+  static const WeightSet f32 = read_weights(DType::f32), bf16 = read_weights(DType::bf16);
+  return dtype == DType::f32 ? f32 : bf16;
+}
+
+PresentedMedia picture_of(std::int64_t rows, std::int64_t columns) {
+  return {PresentedMedia::Kind::picture, {1, rows, columns}, {}, false};
+}
+
+PresentedMedia clip_of(std::int64_t frames, std::int64_t rows, std::int64_t columns, bool soundtrack) {
+  const auto times = block_times(static_cast<std::int64_t>(sampled_frames(frames).size()));
+  const VisionGrid grid{static_cast<std::int64_t>(times.size()), rows, columns};
+  return {PresentedMedia::Kind::clip, grid, times, soundtrack};
+}
+
+PresentedMedia sound_of() {
+  return {PresentedMedia::Kind::sound, {}, {}, false};
+}
+
+PresentationRequest golden_request(const Goldens& goldens, const std::string& name) {
+  PresentationRequest request{golden_prompt(goldens, name), {}};
+  if (name == "fl2va_one") request.media = {picture_of(14, 20)};
+  if (name == "fl2va_both") request.media = {picture_of(14, 20), picture_of(14, 20)};
+  if (name == "ref2va_image_clip") request.media = {picture_of(20, 14), clip_of(39, 12, 16, true), sound_of()};
+  if (name == "ref2va_odd") request.media = {clip_of(30, 12, 16, false), picture_of(14, 20)};
+  return request;
+}
+
+Presentation golden_presentation(const Goldens& goldens, const std::string& name) {
+  return present(nano_tokenizer(), nano_text_config(), golden_request(goldens, name));
+}
+
+VisionFeatures golden_features(Machine& machine, const Goldens& goldens, const std::string& prefix, DType dtype) {
+  VisionFeatures features;
+  const auto take = [&](const std::string& name) {
+    const Tensor stored = goldens.at(prefix + name);
+    features.memory.emplace_back(machine, stored.bytes(), Place::host);
+    const Tensor t = features.memory.back().tensor(stored.shape, dtype);
+    for (std::int64_t i = 0; i < t.elements(); ++i) {
+      const float x = stored.as<float>()[i];
+      if (dtype == DType::f32) {
+        t.as<float>()[i] = x;
+      } else {
+        t.as<bf16_t>()[i] = to_bf16(x);
+      }
+    }
+    return t;
+  };
+  features.embeddings = take(".merged");
+  for (int k = 0; k < 3; ++k) features.deepstack.push_back(take(".deepstack" + std::to_string(k)));
+  return features;
+}
+
+}  // namespace h3::test
