@@ -1,5 +1,7 @@
 #include "checkpoint/hdf5_composer.h"
 
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "base/error.h"
@@ -9,10 +11,39 @@ namespace h3 {
 
 namespace {
 
-Hdf5Handle make_memory_file() {
+// Calls of HDF5's memory driver. All memory is malloc's; the buffer of a file that is being closed is handed over
+// rather than freed: only then the file is complete (H5Fget_file_image leaves a wrong checksum in this format).
+void* allocate(std::size_t bytes, H5FD_file_image_op_t, void*) {
+  return std::malloc(bytes);
+}
+void* copy(void* to, const void* from, std::size_t bytes, H5FD_file_image_op_t, void*) {
+  return std::memcpy(to, from, bytes);
+}
+void* reallocate(void* buffer, std::size_t bytes, H5FD_file_image_op_t, void*) {
+  return std::realloc(buffer, bytes);
+}
+herr_t release(void* buffer, H5FD_file_image_op_t operation, void* closed) {
+  if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE) {
+    *static_cast<void**>(closed) = buffer;
+  } else {
+    std::free(buffer);
+  }
+  return 0;
+}
+void* same_user_data(void* data) {
+  return data;
+}
+herr_t keep_user_data(void*) {
+  return 0;
+}
+
+// `closed` receives the buffer when the file is closed.
+Hdf5Handle make_memory_file(void** closed) {
   constexpr std::size_t kGrowth = std::size_t{1} << 20;
   const Hdf5Handle access = hdf5_properties(H5P_FILE_ACCESS);
   hdf5_checked(H5Pset_fapl_core(access.id(), kGrowth, false), "H5Pset_fapl_core");
+  H5FD_file_image_callbacks_t calls{allocate, copy, reallocate, release, same_user_data, keep_user_data, closed};
+  hdf5_checked(H5Pset_file_image_callbacks(access.id(), &calls), "H5Pset_file_image_callbacks");
   // This format has a checksum on every piece of metadata, so that HDF5 itself notices a flipped bit.
   hdf5_checked(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18), "H5Pset_libver_bounds");
   const Hdf5Handle creation = hdf5_properties(H5P_FILE_CREATE);
@@ -42,7 +73,7 @@ Hdf5Handle make_dataset(hid_t file, std::string_view name, hid_t type, hid_t spa
 
 }  // namespace
 
-Hdf5Composer::Hdf5Composer(std::string_view kind, std::int64_t schema) : file_(make_memory_file()) {
+Hdf5Composer::Hdf5Composer(std::string_view kind, std::int64_t schema) : file_(make_memory_file(&closed_)) {
   attribute("format", kind);
   attribute("schema", schema);
   attribute("program_version", H3RENDER_VERSION);
@@ -87,13 +118,17 @@ void Hdf5Composer::text(const DatasetNote& note, std::string_view text) {
   describe(dataset.id(), note, "utf-8", text.data(), text.size());
 }
 
+Hdf5Composer::~Hdf5Composer() {
+  file_.reset();
+  std::free(closed_);
+}
+
 std::string Hdf5Composer::finish() {
   hdf5_checked(H5Fflush(file_.id(), H5F_SCOPE_GLOBAL), "H5Fflush");
   const auto bytes = hdf5_checked(H5Fget_file_image(file_.id(), nullptr, 0), "H5Fget_file_image");
-  std::string image(static_cast<std::size_t>(bytes), '\0');
-  hdf5_checked(H5Fget_file_image(file_.id(), image.data(), image.size()), "H5Fget_file_image");
   file_.reset();
-  return image;
+  H3_CHECK(closed_ != nullptr, "HDF5 did not hand over the file");
+  return std::string(static_cast<const char*>(closed_), static_cast<std::size_t>(bytes));
 }
 
 }  // namespace h3

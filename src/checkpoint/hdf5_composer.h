@@ -22,6 +22,9 @@ class Hdf5Composer {
  public:
   // `kind` goes into the root attribute "format"; schema and program version follow it.
   Hdf5Composer(std::string_view kind, std::int64_t schema);
+  ~Hdf5Composer();
+  Hdf5Composer(const Hdf5Composer&) = delete;
+  Hdf5Composer& operator=(const Hdf5Composer&) = delete;
 
   // Attributes of the root group. A text may not be empty.
   void attribute(const std::string& name, std::string_view text);
@@ -39,6 +42,7 @@ class Hdf5Composer {
   void describe(hid_t dataset, const DatasetNote& note, std::string_view dtype, const void* data, std::size_t bytes);
 
   Hdf5Guard guard_;
+  void* closed_ = nullptr;  // the buffer of the closed file
   Hdf5Handle file_;
 };
 

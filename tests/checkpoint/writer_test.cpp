@@ -82,7 +82,7 @@ TEST(Writer, foreign_files_are_not_overwritten) {
     CheckpointWriter writer(folder.path(), "x", {});
     EXPECT_EQ(writer.submit(sample_checkpoint(1, 4)), "");
     EXPECT_NE(writer.finish().find("not overwritten"), std::string::npos);
-    EXPECT_EQ(bytes_of(paths.newest), foreign);
+    EXPECT_TRUE(bytes_of(paths.newest) == foreign);
     EXPECT_EQ(names_in(folder.path()), Names{"x.checkpoint.h5"});
   }
 }
