@@ -39,21 +39,6 @@ cudaError_t map(Matrix x, Matrix y, const F& f, cudaStream_t stream) {
   return for_chunks(x.rows, x.columns, Map<T, F>{x, y, wide(x) && wide(y), f}, stream);
 }
 
-// x = f(x, a), in place.
-template <typename X, typename A, typename F>
-struct Update {
-  Matrix x, a;
-  bool wide;
-  F f;
-  __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    float v[kChunk], w[kChunk];
-    load_chunk(at<const A>(a, row, column), count, wide, w);
-    load_chunk(at<const X>(x, row, column), count, wide, v);
-    f(row, column, count, v, w);
-    store_chunk(at<X>(x, row, column), count, wide, v);
-  }
-};
-
 template <typename T>
 struct Silu {
   __device__ float operator()(float x) const { return silu<T>(x); }
@@ -109,48 +94,51 @@ struct Modulate {
   const std::int32_t* index;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
+    const Pack<T> in = load_pack(at<const T>(x, row, column), count, wide);
     const std::int64_t table_row = index[row];
-    float v[kChunk], a[kChunk], b[kChunk];
-    load_chunk(at<const T>(x, row, column), count, wide, v);
-    load_chunk(scale.data, scale.type, table_row * scale.stride + column, count, wide, a);
-    load_chunk(shift.data, shift.type, table_row * shift.stride + column, count, wide, b);
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) v[i] = rounded<T>(v[i] * rounded<T>(1.0f + a[i])) + b[i];
-    store_chunk(at<T>(y, row, column), count, wide, v);
+    const Operand a(scale.data, scale.type, table_row * scale.stride + column, count, wide);
+    const Operand b(shift.data, shift.type, table_row * shift.stride + column, count, wide);
+    store_pack(at<T>(y, row, column), count, wide, sum(product(in, one_plus<T>(a)), b));
   }
 };
 
 template <typename T>
 struct GatedAdd {
+  Matrix x, a;
   IndexedRows gate;
   const std::int32_t* index;
   bool wide;
-  __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count, float (&v)[kChunk],
-                             const float (&a)[kChunk]) const {
-    float g[kChunk];
-    load_chunk(gate.data, gate.type, index[row] * gate.stride + column, count, wide, g);
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) v[i] += rounded<T>(g[i] * a[i]);
+  __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
+    const Pack<T> update = load_pack(at<const T>(a, row, column), count, wide);
+    const Pack<T> in = load_pack(at<const T>(x, row, column), count, wide);
+    const Operand g(gate.data, gate.type, index[row] * gate.stride + column, count, wide);
+    store_pack(at<T>(x, row, column), count, wide, sum(in, product(update, g)));
   }
 };
 
+template <typename T>
 struct Add {
-  __device__ void operator()(std::int64_t, std::int64_t, std::int64_t, float (&v)[kChunk],
-                             const float (&a)[kChunk]) const {
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) v[i] += a[i];
+  Matrix x, a;
+  bool wide;
+  __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
+    const Pack<T> other = load_pack(at<const T>(a, row, column), count, wide);
+    const Pack<T> in = load_pack(at<const T>(x, row, column), count, wide);
+    store_pack(at<T>(x, row, column), count, wide, sum(in, other));
   }
 };
 
+template <typename A>
 struct ScaledAdd {
+  Matrix x, a;
   const float* scale;
   bool wide;
-  __device__ void operator()(std::int64_t, std::int64_t column, std::int64_t count, float (&v)[kChunk],
-                             const float (&a)[kChunk]) const {
-    float s[kChunk];
-    load_chunk(scale + column, count, wide, s);
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) v[i] += a[i] * s[i];
+  __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
+    const Pack<A> update = load_pack(at<const A>(a, row, column), count, wide);
+    const Pack<float> in = load_pack(at<const float>(x, row, column), count, wide);
+    const Pack<float> factor = load_pack(scale + column, count, wide);
+    float w[kChunk];
+    widen(update, w);
+    store_pack(at<float>(x, row, column), count, wide, sum(in, product(narrow<float>(w), factor)));
   }
 };
 
@@ -159,12 +147,13 @@ struct SwiGlu {
   Matrix u, y;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    float g[kChunk], v[kChunk];
-    load_chunk(at<const T>(u, row, column), count, wide, g);
-    load_chunk(at<const T>(u, row, y.columns + column), count, wide, v);
+    const Pack<T> gate = load_pack(at<const T>(u, row, column), count, wide);
+    const Pack<T> value = load_pack(at<const T>(u, row, y.columns + column), count, wide);
+    float g[kChunk];
+    widen(gate, g);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) v[i] = rounded<T>(silu<T>(g[i])) * v[i];
-    store_chunk(at<T>(y, row, column), count, wide, v);
+    for (int i = 0; i < kChunk; ++i) g[i] = silu<T>(g[i]);
+    store_pack(at<T>(y, row, column), count, wide, product(narrow<T>(g), value));
   }
 };
 
@@ -239,9 +228,7 @@ cudaError_t gated_add(const Matrix& x, const IndexedRows& gate, const std::int32
   if (x.type != a.type) return cudaErrorInvalidValue;
   const bool fast = wide(x) && wide(a) && wide_rows(gate);
   return with_type(x.type, [&](auto zero) {
-    using T = decltype(zero);
-    const GatedAdd<T> f{gate, index, fast};
-    return for_chunks(x.rows, x.columns, Update<T, T, GatedAdd<T>>{x, a, fast, f}, stream);
+    return for_chunks(x.rows, x.columns, GatedAdd<decltype(zero)>{x, a, gate, index, fast}, stream);
   });
 }
 
@@ -268,8 +255,7 @@ cudaError_t add(const Matrix& x, const Matrix& a, cudaStream_t stream) {
   flatten(to, from);
   const bool fast = wide(to) && wide(from);
   return with_type(x.type, [&](auto zero) {
-    using T = decltype(zero);
-    return for_chunks(to.rows, to.columns, Update<T, T, Add>{to, from, fast, {}}, stream);
+    return for_chunks(to.rows, to.columns, Add<decltype(zero)>{to, from, fast}, stream);
   });
 }
 
@@ -277,8 +263,7 @@ cudaError_t scaled_add(const Matrix& x, const Matrix& a, const float* scale, cud
   if (x.type != Element::f32) return cudaErrorInvalidValue;
   const bool fast = wide(x) && wide(a) && aligned16(scale);
   return with_type(a.type, [&](auto zero) {
-    using A = decltype(zero);
-    return for_chunks(x.rows, x.columns, Update<float, A, ScaledAdd>{x, a, fast, {scale, fast}}, stream);
+    return for_chunks(x.rows, x.columns, ScaledAdd<decltype(zero)>{x, a, scale, fast}, stream);
   });
 }
 

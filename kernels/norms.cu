@@ -7,70 +7,70 @@ namespace h3::kernels {
 
 namespace {
 
-// One rounding to Y, then the modulation's three.
-template <typename Y>
-__device__ void modulate_chunk(const Modulation& m, std::int64_t table_row, std::int64_t column, std::int64_t count,
-                               bool wide, float (&v)[kChunk]) {
-  float scale[kChunk], shift[kChunk];
-  load_chunk(m.scale, m.type, table_row * m.scale_stride + column, count, wide, scale);
-  load_chunk(m.shift, m.type, table_row * m.shift_stride + column, count, wide, shift);
-#pragma unroll
-  for (int i = 0; i < kChunk; ++i) v[i] = rounded<Y>(rounded<Y>(v[i]) * rounded<Y>(1.0f + scale[i])) + shift[i];
-}
-
 template <typename X, typename Y, int kLanes>
-__global__ void __launch_bounds__(kNormBlock) rms_norm_kernel(Matrix x, RmsNorm norm, Matrix y, bool wide) {
+__global__ void __launch_bounds__(kNormBlock, kNormBlocks<X>)
+    rms_norm_kernel(Matrix x, RmsNorm norm, Matrix y, bool wide) {
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
   if (r >= x.rows) return;  // whole rows leave, so the others' sums are complete
-  Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, x.columns, wide, threadIdx.x % kLanes);
-  const float mean = row.sum([](float v) { return v * v; }) / static_cast<float>(x.columns);
+  const int width = static_cast<int>(x.columns);
+  const Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, width, wide, threadIdx.x % kLanes);
+  const float mean = row.sum([](float sum, float v) { return __fmaf_rn(v, v, sum); }) / static_cast<float>(width);
   const float inverse = 1.0f / sqrtf(mean + norm.eps);
-  const std::int64_t table_row = norm.modulation.index ? norm.modulation.index[r] : 0;
+  const Modulation& m = norm.modulation;
+  const std::int64_t table_row = m.index ? m.index[r] : 0;
   Y* out = static_cast<Y*>(y.data) + r * y.stride;
-  row.each([&](std::int64_t column, const float(&v)[kChunk], std::int64_t count) {
-    float n[kChunk];
+  row.each([&](int column, const Pack<X>& chunk, int count) {
+    float v[kChunk];
+    widen(chunk, v);
 #pragma unroll
     for (int i = 0; i < kChunk; ++i) {
-      n[i] = v[i] * inverse;
-      if (norm.round_before_weight) n[i] = rounded<Y>(n[i]);
+      v[i] *= inverse;
+      if (norm.round_before_weight) v[i] = rounded<Y>(v[i]);
     }
     if (norm.weight.data) {
       float w[kChunk];
-      load_chunk(norm.weight.data, norm.weight.type, column, count, wide, w);
+      Operand(norm.weight.data, norm.weight.type, column, count, wide).widen_to(w);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) n[i] *= w[i];
+      for (int i = 0; i < kChunk; ++i) v[i] *= w[i];
     }
-    if (norm.modulation.index) modulate_chunk<Y>(norm.modulation, table_row, column, count, wide, n);
-    store_chunk(out + column, count, wide, n);
+    Pack<Y> n = narrow<Y>(v);
+    if (m.index) {
+      const Operand scale(m.scale, m.type, table_row * m.scale_stride + column, count, wide);
+      const Operand shift(m.shift, m.type, table_row * m.shift_stride + column, count, wide);
+      n = sum(product(n, one_plus<Y>(scale)), shift);
+    }
+    store_pack(out + column, count, wide, n);
   });
 }
 
 template <typename X, typename Y, int kLanes>
-__global__ void __launch_bounds__(kNormBlock)
+__global__ void __launch_bounds__(kNormBlock, kNormBlocks<X>)
     layer_norm_kernel(Matrix x, Vector weight, Vector bias, float eps, Matrix y, bool wide) {
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
   if (r >= x.rows) return;
-  Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, x.columns, wide, threadIdx.x % kLanes);
-  const float width = static_cast<float>(x.columns);
-  const float mean = row.sum([](float v) { return v; }) / width;
-  const float variance = row.sum([mean](float v) { return (v - mean) * (v - mean); }) / width;
+  const int width = static_cast<int>(x.columns);
+  const Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, width, wide, threadIdx.x % kLanes);
+  const float mean = row.sum([](float sum, float v) { return sum + v; }) / static_cast<float>(width);
+  const float variance =
+      row.sum([mean](float sum, float v) { return __fmaf_rn(v - mean, v - mean, sum); }) / static_cast<float>(width);
   const float inverse = 1.0f / sqrtf(variance + eps);
   Y* out = static_cast<Y*>(y.data) + r * y.stride;
-  row.each([&](std::int64_t column, const float(&v)[kChunk], std::int64_t count) {
-    float n[kChunk], operand[kChunk];
+  row.each([&](int column, const Pack<X>& chunk, int count) {
+    float v[kChunk], operand[kChunk];
+    widen(chunk, v);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) n[i] = (v[i] - mean) * inverse;
+    for (int i = 0; i < kChunk; ++i) v[i] = (v[i] - mean) * inverse;
     if (weight.data) {
-      load_chunk(weight.data, weight.type, column, count, wide, operand);
+      Operand(weight.data, weight.type, column, count, wide).widen_to(operand);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) n[i] *= operand[i];
+      for (int i = 0; i < kChunk; ++i) v[i] *= operand[i];
     }
     if (bias.data) {
-      load_chunk(bias.data, bias.type, column, count, wide, operand);
+      Operand(bias.data, bias.type, column, count, wide).widen_to(operand);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) n[i] += operand[i];
+      for (int i = 0; i < kChunk; ++i) v[i] += operand[i];
     }
-    store_chunk(out + column, count, wide, n);
+    store_chunk(out + column, count, wide, v);
   });
 }
 
@@ -83,6 +83,8 @@ cudaError_t with_pair(Element x, Element y, F f) {
     return f(out, out);
   });
 }
+
+constexpr std::int64_t kMaxRow = 1 << 30;
 
 unsigned norm_blocks(std::int64_t rows, std::int64_t width) {
   const std::int64_t per_block = narrow_row(width) ? kNormBlock / kWarp : 1;
@@ -100,6 +102,7 @@ bool wide_tables(const Modulation& m) {
 
 cudaError_t rms_norm(const Matrix& x, const RmsNorm& norm, const Matrix& y, cudaStream_t stream) {
   if (x.rows == 0 || x.columns == 0) return cudaSuccess;
+  if (x.columns > kMaxRow) return cudaErrorInvalidValue;
   const bool fast = wide(x) && wide(y) && wide(norm.weight) && wide_tables(norm.modulation);
   const unsigned blocks = norm_blocks(x.rows, x.columns);
   return with_pair(x.type, y.type, [&](auto in, auto out) {
@@ -116,6 +119,7 @@ cudaError_t rms_norm(const Matrix& x, const RmsNorm& norm, const Matrix& y, cuda
 cudaError_t layer_norm(const Matrix& x, const Vector& weight, const Vector& bias, float eps, const Matrix& y,
                        cudaStream_t stream) {
   if (x.rows == 0 || x.columns == 0) return cudaSuccess;
+  if (x.columns > kMaxRow) return cudaErrorInvalidValue;
   const bool fast = wide(x) && wide(y) && wide(weight) && wide(bias);
   const unsigned blocks = norm_blocks(x.rows, x.columns);
   return with_pair(x.type, y.type, [&](auto in, auto out) {

@@ -28,53 +28,54 @@ __device__ inline float row_sum(float v) {
 template <typename X, int kLanes>
 class Row {
  public:
-  __device__ Row(const X* x, std::int64_t width, bool wide, int lane) : x_(x), width_(width), wide_(wide), lane_(lane) {
+  __device__ Row(const X* x, int width, bool wide, int lane) : x_(x), width_(width), wide_(wide), lane_(lane) {
 #pragma unroll
-    for (int k = 0; k < kKept; ++k) read(k, kept_[k]);
+    for (int k = 0; k < kKept; ++k)
+      if (column(k) < width_) kept_[k] = read(k);
   }
 
-  // Calls f(first column, eight values, how many are real) for this thread's chunks in order.
+  // Calls f(first column, eight elements, how many are real) for this thread's chunks in order.
   template <typename F>
-  __device__ void each(F f) {
+  __device__ void each(F f) const {
 #pragma unroll
     for (int k = 0; k < kKept; ++k)
       if (column(k) < width_) f(column(k), kept_[k], width_ - column(k));
-    for (int k = kKept; column(k) < width_; ++k) {
-      float v[kChunk];
-      read(k, v);
-      f(column(k), v, width_ - column(k));
-    }
+    for (int k = kKept; column(k) < width_; ++k) f(column(k), read(k), width_ - column(k));
   }
 
-  // Sum over the row of f(value), of real values only.
+  // Sum over the row: total = f(total, value) for each of this thread's real values, then over threads.
   template <typename F>
-  __device__ float sum(F f) {
+  __device__ float sum(F f) const {
     float total = 0.0f;
-    each([&](std::int64_t, const float(&v)[kChunk], std::int64_t count) {
+    each([&](int, const Pack<X>& chunk, int count) {
+      float v[kChunk];
+      widen(chunk, v);
 #pragma unroll
       for (int i = 0; i < kChunk; ++i)
-        if (i < count) total += f(v[i]);
+        if (i < count) total = f(total, v[i]);
     });
     return row_sum<kLanes>(total);
   }
 
  private:
-  __device__ std::int64_t column(int k) const {
-    return (static_cast<std::int64_t>(k) * kLanes + lane_) * kChunk;
+  __device__ int column(int k) const {
+    return (k * kLanes + lane_) * kChunk;
   }
-  __device__ void read(int k, float (&v)[kChunk]) const {
-    if (column(k) < width_) load_chunk(x_ + column(k), width_ - column(k), wide_, v);
+  __device__ Pack<X> read(int k) const {
+    return load_pack(x_ + column(k), width_ - column(k), wide_);
   }
 
   const X* x_;
-  std::int64_t width_;
+  int width_;
   bool wide_;
   int lane_;
-  float kept_[kKept][kChunk];
+  Pack<X> kept_[kKept];
 };
 
-// Threads of a block, and how many share a row of this width.
 constexpr int kNormBlock = 256;
+// Blocks that share a multiprocessor, at least: what the registers of a half row leave room for.
+template <typename X>
+constexpr int kNormBlocks = sizeof(X) == 2 ? 6 : 4;
 inline bool narrow_row(std::int64_t width) {
   return width <= kKept * kChunk * kWarp;
 }

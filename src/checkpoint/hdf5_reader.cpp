@@ -23,14 +23,15 @@ void require_hdf5(const fs::path& path, std::uint64_t bytes) {
   if (!in) throw UserError(path.string(), "", "", fmt::format("cannot be read: {}", std::strerror(errno)));
   std::array<char, 8> head{};
   in.read(head.data(), head.size());
-  if (bytes < head.size()) throw Hdf5Failure(fmt::format("it is {} bytes long", bytes));
+  const auto length = static_cast<std::size_t>(in.gcount());
   std::size_t equal = 0, zeros = 0;
-  for (std::size_t i = 0; i < head.size(); ++i) {
+  for (std::size_t i = 0; i < length; ++i) {
     equal += head[i] == kSignature[i];
     zeros += head[i] == 0;
   }
   if (equal == head.size()) return;
-  if (equal >= head.size() / 2 || zeros == head.size()) throw Hdf5Failure("its first bytes are damaged");
+  if (length == 0 || zeros == length || 2 * equal >= length)
+    throw Hdf5Failure(fmt::format("its first bytes are damaged ({} bytes in all)", bytes));
   throw UserError(path.string(), "", "", "is not an HDF5 file; move it away, this program did not write it");
 }
 
@@ -40,7 +41,7 @@ Hdf5Handle open_file(const fs::path& path, FileLocking locking) {
   try {
     return Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose, "H5Fopen");
   } catch (const Hdf5Failure& e) {
-    if (std::string_view(e.what()).find("lock") == std::string_view::npos) throw;
+    if (std::string_view(e.what()).find("to lock") == std::string_view::npos) throw;
     if (locking == FileLocking::automatic) {
       spdlog::debug("{}: read without a lock ({})", path.string(), e.what());
       return open_file(path, FileLocking::off);

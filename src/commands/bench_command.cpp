@@ -162,7 +162,7 @@ int run_bench(const std::vector<std::string>& words) {
                             "rows of the packed sequence")(
       "repeats", po::value<int>()->value_name("N")->default_value(5), "timed repeats")("json", "print JSON");
   add_run_options(description, {"model", "device", "precision", "exchange", "exchange-chunks", "shares", "row-shares",
-                                "head-shares", "row-chunk", "residency", "transport"});
+                                "head-shares", "row-chunk", "residency", "transport", "attention", "share-gpus"});
   const CommandLine line(bench_help(), description, words, true);
   if (line.help_asked()) {
     std::cout << line.help_text();
@@ -183,6 +183,7 @@ int run_bench(const std::vector<std::string>& words) {
   start_log(line.log(), cluster.rank());
   try {
     Session session(cluster, options);
+    session.connect();
     const auto table =
         line.words()[0] == "operators" ? bench_operators(session, rows, repeats) : bench_step(session, rows, repeats);
     if (session.first()) print(table, session.machine().name(), line.has("json"));

@@ -44,6 +44,9 @@ class Communicator {
 
   // Bytes this rank received from others so far, for the log.
   virtual std::uint64_t bytes_received() const = 0;
+  // Seconds that transfers took on device queues so far; waits for them. 0 where calls block the host, which then sees
+  // the time itself.
+  virtual double transfer_seconds() { return 0; }
 };
 
 }  // namespace h3

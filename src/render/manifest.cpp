@@ -54,7 +54,7 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
                  {"denoise",
                   {{"ranks", facts.hosts.size()},
                    {"exchange", std::string(name_of(facts.plan.pattern))},
-                   {"transport", facts.hosts.size() == 1 ? "none" : "host"},
+                   {"transport", session.transport()},
                    {"chunks", session.options().exchange_chunks},
                    {"exchange_seconds", facts.exchange_seconds}}},
                  {"video",

@@ -100,6 +100,7 @@ ExitCode run_scenes(Cluster& cluster, const RunRequest& request) {
     if (!request.options.dump.empty() && jobs.good.size() + jobs.bad.size() != 1)
       throw UserError("--dump", "", request.options.dump, "takes one scene");
   });
+  session->connect();
   Communicator& world = session->communicator();
   require_agreement(world, cluster.host(),
                     {{"build", build_id()},

@@ -76,6 +76,9 @@ const std::vector<Option>& options() {
       choice("transport", {"auto", "nccl", "host"}, &RunOptions::transport,
              "what carries it: NCCL between GPUs, or MPI through host memory; auto: nccl where every rank has a GPU of "
              "its own"),
+      choice("attention", {"auto", "cudnn", "own"}, &RunOptions::attention,
+             "attention kernels on GPUs: cuDNN's, this program's, or by the table of cards; part of the numerics id"),
+      flag("share-gpus", &RunOptions::share_gpus, "let several ranks compute on one GPU (transport host)"),
       count("exchange-chunks", 1, &RunOptions::exchange_chunks, "pieces an exchange is cut into"),
       text("shares", "A,B,...", &RunOptions::shares,
            "rows and heads of each rank in proportion, 0: idle; default equal"),

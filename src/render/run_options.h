@@ -24,6 +24,8 @@ struct RunOptions {
   std::int64_t row_chunk = 0;                   // 0: automatic
   std::string partition = "auto";               // auto, fl2va, ref2va
   std::string existing = "skip";                // skip, overwrite, refuse
+  std::string attention = "auto";               // auto, cudnn, own
+  bool share_gpus = false;
   bool keep_going = false;
   std::string dump;
   std::string scratch;  // "" or a folder for what does not fit into /dev/shm

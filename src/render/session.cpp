@@ -4,8 +4,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "parallel/mpi_communicator.h"
-#include "parallel/solo_communicator.h"
+#include "render/linear_shapes.h"
 #include "render/numerics.h"
 #include "render/progress.h"
 #include "weights/identity.h"
@@ -13,19 +12,6 @@
 namespace h3 {
 
 namespace {
-
-std::unique_ptr<Machine> make_machine(const RunOptions& options) {
-  if (options.device == "cuda")
-    throw UserError("--device", "", "cuda", "this build has no CUDA backend; configure with -DH3RENDER_CUDA=ON");
-  return make_cpu_machine();
-}
-
-std::unique_ptr<Communicator> make_communicator(const Cluster& cluster, Machine& machine, const RunOptions& options) {
-  if (options.transport == "nccl" && machine.place() == Place::host)
-    throw UserError("--transport", "", "nccl", "NCCL moves data between GPUs; use host or auto with --device cpu");
-  if (cluster.size() == 1) return std::make_unique<SoloCommunicator>(machine);
-  return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, machine);
-}
 
 std::vector<double> shares_of(const std::string& specific, const std::string& name, const std::string& common,
                               int ranks) {
@@ -39,13 +25,12 @@ std::vector<double> shares_of(const std::string& specific, const std::string& na
 Session::Session(Cluster& cluster, const RunOptions& options)
     : cluster_(cluster),
       options_(options),
-      machine_(make_machine(options)),
-      communicator_(make_communicator(cluster, *machine_, options)),
-      queue_(machine_->make_queue()),
+      device_(make_rank_device(cluster, options)),
+      queue_(machine().make_queue()),
       model_(std::make_unique<ModelFolder>(open_model(options.model))),
       tokenizer_(Tokenizer::load(model_->paths().tokenizer)),
       weight_memory_(make_node_memory(cluster.node_comm(), options.scratch)) {
-  const bool host = machine_->place() == Place::host;
+  const bool host = machine().place() == Place::host;
   precision_ = options.precision == "f32" || (options.precision == "auto" && host) ? Precision::f32 : Precision::bf16;
   profile_ = options.vae_profile == "F" || (options.vae_profile == "auto" && host) ? VaeProfile::F : VaeProfile::R;
   row_shares_ = shares_of(options.row_shares, "--row-shares", options.shares, cluster.size());
@@ -53,6 +38,15 @@ Session::Session(Cluster& cluster, const RunOptions& options)
   const TransformerConfig& t = config().transformer;
   pattern_ = choose_exchange(options.exchange, cluster.size(), t.hidden, t.inner());
   residency_ = options.residency == "streamed" ? Residency::streamed : Residency::resident;
+}
+
+void Session::connect() {
+  link_ = connect_ranks(cluster_, device_, options_);
+  if (first() && cluster_.size() > 1) spdlog::info("transport {}: {}", link_.transport, link_.reason);
+  // Every rank takes the algorithms that rank 0's library proposes, so that equal layers are equal work everywhere.
+  for (const LinearShape& shape : linear_shapes(config(), precision_, profile_))
+    if (first()) machine().operators().prepare_linear(*queue_, shape);
+  machine().operators().adopt_algorithms(communicator().broadcast_text(machine().operators().algorithms()));
 }
 
 const WeightSet& Session::weights(Component component, StageTimes& times) {
@@ -83,7 +77,7 @@ Transformer& Session::transformer(StageTimes& times) {
     t.residency = residency_;
     const ShardPlan heads = make_shard_plan(1, config().transformer.heads, row_shares_, head_shares_);
     transformer_ =
-        std::make_unique<Transformer>(*machine_, *queue_, *communicator_, config().transformer, set, t, heads);
+        std::make_unique<Transformer>(machine(), *queue_, communicator(), config().transformer, set, t, heads);
     queue_->wait();
   }
   return *transformer_;
@@ -117,12 +111,12 @@ std::string Session::model_fingerprint() const {
 nlohmann::ordered_json Session::numerics() const {
   nlohmann::ordered_json j;
   j["stages"] = stage_versions();
-  j["backend"] = machine_->backend();
-  j["capability"] = machine_->capability();
+  j["backend"] = machine().backend();
+  j["capability"] = machine().capability();
   j["precision"] = precision_ == Precision::f32 ? "f32" : "bf16";
   j["vae_profile"] = profile_ == VaeProfile::F ? "F" : "R";
-  j["kernels"] = machine_->operators().algorithms();
-  j["libraries"] = machine_->library_versions();
+  j["kernels"] = machine().operators().algorithms();
+  j["libraries"] = machine().library_versions();
   const std::string id = hash_hex(j.dump());
   j["id"] = id;
   return j;

@@ -10,6 +10,7 @@
 #include "parallel/cluster.h"
 #include "parallel/communicator.h"
 #include "parallel/exchange.h"
+#include "render/devices.h"
 #include "render/run_options.h"
 #include "render/stage_times.h"
 #include "text/tokenizer.h"
@@ -24,10 +25,13 @@ class Session {
  public:
   // Opens the model and settles the options. Every check that needs no other rank happens here; throws UserError.
   Session(Cluster& cluster, const RunOptions& options);
+  // Connects the ranks and has them choose the same library algorithms. Collective; call once, before anything below.
+  void connect();
 
   Cluster& cluster() { return cluster_; }
-  Machine& machine() { return *machine_; }
-  Communicator& communicator() { return *communicator_; }
+  Machine& machine() const { return *device_.machine; }
+  Communicator& communicator() const { return *link_.communicator; }
+  const std::string& transport() const { return link_.transport; }
   Queue& queue() { return *queue_; }
   const RunOptions& options() const { return options_; }
   const ModelFolder& model() const { return *model_; }
@@ -61,8 +65,8 @@ class Session {
  private:
   Cluster& cluster_;
   RunOptions options_;
-  std::unique_ptr<Machine> machine_;
-  std::unique_ptr<Communicator> communicator_;
+  RankDevice device_;
+  Link link_;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<ModelFolder> model_;
   Tokenizer tokenizer_;

@@ -1,5 +1,5 @@
-#include "parallel/shards.h"
 #include "text/vision_tower.h"
+#include "parallel/shards.h"
 
 #include <algorithm>
 #include <cmath>
@@ -330,6 +330,7 @@ VisionFeatures VisionTower::encode(Queue& q, std::span<const VisionPixels> items
     features.memory.push_back(rows.take());
     return tensor;
   };
+  features.deepstack.resize(config_.deepstack.size());
   const std::vector<Step> steps = steps_of(config_);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
@@ -341,7 +342,7 @@ VisionFeatures VisionTower::encode(Queue& q, std::span<const VisionPixels> items
       if (merges) pass.merge(w, step.kind == Step::Kind::deepstack);
       if (observer && step.kind == Step::Kind::block) observer(fmt::format("block{}", step.index), pass.x());
     }
-    if (step.kind == Step::Kind::deepstack) features.deepstack.push_back(collect());
+    if (step.kind == Step::Kind::deepstack) features.deepstack[static_cast<std::size_t>(step.index)] = collect();
     if (step.kind == Step::Kind::merger) features.embeddings = collect();
   }
   return features;

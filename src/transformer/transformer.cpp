@@ -252,7 +252,7 @@ void Transformer::heads(Queue& q, std::int64_t step, const Tensor& video_velocit
 }
 
 double Transformer::exchange_seconds() const {
-  return session_ ? session_->exchange.seconds() : 0;
+  return (session_ ? session_->exchange.seconds() : 0) + communicator_.transfer_seconds();
 }
 
 }  // namespace h3

@@ -18,7 +18,7 @@ const fs::path& ModelPaths::folder(Component component, Partition partition) con
   switch (component) {
     case Component::transformer: return transformer[static_cast<std::size_t>(partition)];
     case Component::text_encoder: return text_encoder;
-    case Component::video_vae: return video_vae;
+    case Component::video_vae: return video_weights;
     case Component::audio_vae: return audio_vae;
   }
   throw RunError("unknown component");
@@ -84,7 +84,7 @@ static ModelPaths diffusers_paths(const fs::path& root) {
                    first_folder({root / stated_subfolder(p.index, "transformer_ref")})};
   if (p.any_transformer().empty()) p.transformer[0] = root / "transformer";
   p.text_encoder = root / "text_encoder";
-  p.video_vae = root / "vae";
+  p.video_vae = p.video_weights = root / "vae";
   p.audio_vae = root / "audio_vae";
   p.tokenizer = first_folder({root / "tokenizer", root / "processor", root / "text_encoder"});
   p.processor = first_folder({root / "processor"});
@@ -129,6 +129,7 @@ static ModelPaths original_paths(const fs::path& root) {
   p.text_encoder = first_folder({bundle / "text_encoder", beside / "text_encoder"});
   if (p.text_encoder.empty()) p.text_encoder = bundle / "text_encoder";
   p.video_vae = bundle / "video_vae";
+  p.video_weights = p.video_vae / "source";
   p.audio_vae = bundle / "audio_vae";
   p.tokenizer = first_folder({bundle / "tokenizer", beside / "tokenizer", bundle / "processor", p.text_encoder});
   p.processor = first_folder({bundle / "processor", beside / "processor"});

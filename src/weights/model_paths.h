@@ -24,10 +24,12 @@ struct ModelPaths {
   std::filesystem::path root;                        // absolute, links resolved
   std::array<std::filesystem::path, 2> transformer;  // by partition; empty where the model has none
   std::filesystem::path text_encoder, video_vae, audio_vae;
+  std::filesystem::path video_weights;               // video_vae, or its subfolder source/ in the original layout
   std::filesystem::path tokenizer, processor;        // empty where there is none
   std::filesystem::path index;                       // model_index.json or modular_model_index.json; may be empty
   std::filesystem::path video_scheduler, audio_scheduler;  // diffusers only
 
+  // Where a component's weights lie.
   const std::filesystem::path& folder(Component component, Partition partition = Partition::fl2va) const;
   // The folder of a partition that the model has; the configurations of the two are alike.
   const std::filesystem::path& any_transformer() const { return transformer[transformer[0].empty() ? 1 : 0]; }

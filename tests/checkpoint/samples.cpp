@@ -57,7 +57,8 @@ std::string bytes_of(const std::filesystem::path& path) {
 }
 
 void put_bytes(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  std::filesystem::remove(path);  // a new file: some file systems sync one that is cut and written again
+  std::ofstream(path, std::ios::binary) << bytes;
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "media/png.h"
+#include "media/resize.h"
 #include "text/clip_sampling.h"
 #include "weights/safetensors.h"
 
@@ -117,6 +119,39 @@ VisionFeatures golden_features(Machine& machine, const Goldens& goldens, const s
   features.embeddings = take(".merged");
   for (int k = 0; k < 3; ++k) features.deepstack.push_back(take(".deepstack" + std::to_string(k)));
   return features;
+}
+
+std::vector<Image> golden_frames(const Goldens& goldens, const std::string& name) {
+  const auto& entry = goldens.json().at("frames").at(name);
+  const auto shape = entry.at("shape").get<std::vector<int>>();
+  const Image stacked = read_png(source_path("tests/goldens/" + entry.at("file").get<std::string>()));
+  std::vector<Image> frames;
+  for (int i = 0; i < shape[0]; ++i) {
+    const std::uint8_t* first = stacked.pixel(0, i * shape[1]);
+    frames.emplace_back(shape[2], shape[1], std::span(first, static_cast<std::size_t>(shape[1] * shape[2] * 3)));
+  }
+  return frames;
+}
+
+std::vector<VisionPixels> golden_pixels(const Goldens& goldens, const std::string& name) {
+  const auto picture = [&](const char* source, int width, int height) {
+    return picture_patches(resize_lanczos(golden_frames(goldens, source)[0], width, height));
+  };
+  const auto clip = [&](const char* source) {
+    const std::vector<Image> frames = golden_frames(goldens, source);
+    std::vector<Image> samples;
+    for (const std::int64_t i : sampled_frames(static_cast<std::int64_t>(frames.size()))) {
+      samples.push_back(frames[static_cast<std::size_t>(i)]);
+    }
+    return clip_patches(samples);
+  };
+  if (name == "fl2va_one") return {picture("png:first", 256, 192)};
+  if (name == "fl2va_both") {
+    return {picture("png:first", 256, 192), picture_patches(cover(golden_frames(goldens, "png:last")[0], 256, 192))};
+  }
+  if (name == "ref2va_image_clip") return {picture("png:portrait", 192, 256), clip("png:clip")};
+  if (name == "ref2va_odd") return {clip("png:silent"), picture("png:shape", 256, 192)};
+  return {};
 }
 
 }  // namespace h3::test

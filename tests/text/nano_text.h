@@ -4,10 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "media/image.h"
 #include "support/goldens.h"
 #include "text/presentation.h"
 #include "text/text_encoder.h"
 #include "text/tokenizer.h"
+#include "text/vision_input.h"
 #include "weights/model_config.h"
 #include "weights/weight_set.h"
 
@@ -29,5 +31,10 @@ PresentedMedia picture_of(std::int64_t rows, std::int64_t columns);
 // A clip of so many frames at 24 frames a second.
 PresentedMedia clip_of(std::int64_t frames, std::int64_t rows, std::int64_t columns, bool soundtrack);
 PresentedMedia sound_of();
+
+// The frames of a stored PNG such as "png:clip".
+std::vector<Image> golden_frames(const Goldens& goldens, const std::string& name);
+// The prepared media of a case of text.json, packed for the tower, in presentation order.
+std::vector<VisionPixels> golden_pixels(const Goldens& goldens, const std::string& name);
 
 }  // namespace h3::test

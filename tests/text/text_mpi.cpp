@@ -8,6 +8,7 @@
 #include "parallel/solo_communicator.h"
 #include "text/nano_text.h"
 #include "text/text_encoder.h"
+#include "text/vision_tower.h"
 
 using namespace h3;
 
@@ -39,9 +40,13 @@ class World {
     }
   }
 
-  void check_encoder(const Presentation& presentation, const std::string& features, DType dtype) {
-    VisionFeatures vision;
-    if (!features.empty()) vision = test::golden_features(*machine_, goldens_, features, dtype);
+  // The tower and the language model on all ranks against one rank alone.
+  void check_encoder(const Presentation& presentation, const std::vector<VisionPixels>& pixels, DType dtype) {
+    const VisionFeatures vision = features(solo_, pixels, dtype), shared = features(comm_, pixels, dtype);
+    if (!pixels.empty()) check_same(shared.embeddings, vision.embeddings, "embeddings");
+    for (std::size_t k = 0; k < vision.deepstack.size(); ++k) {
+      check_same(shared.deepstack[k], vision.deepstack[k], "deepstack");
+    }
     const auto encode = [&](Communicator& communicator, TextSharding sharding) {
       TextEncoderOptions options;
       options.sharding = sharding;
@@ -62,6 +67,10 @@ class World {
   const test::Goldens& goldens() const { return goldens_; }
 
  private:
+  VisionFeatures features(Communicator& communicator, const std::vector<VisionPixels>& pixels, DType dtype) {
+    VisionTower tower(*machine_, communicator, test::nano_text_config().vision, test::nano_text_weights(dtype));
+    return tower.encode(*queue_, pixels);
+  }
   static float value(std::int64_t row, std::int64_t column) { return static_cast<float>(row * 1000 + column); }
 
   const std::unique_ptr<Machine> machine_ = make_cpu_machine();
@@ -84,8 +93,11 @@ void run() {
   for (int i = 0; i < 60; ++i) long_prompt += "A red circle moves right on a black background. ";
   const Presentation prompt = present(test::nano_tokenizer(), test::nano_text_config(), {long_prompt, {}});
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    world.check_encoder(prompt, "", dtype);
-    world.check_encoder(test::golden_presentation(world.goldens(), "fl2va_one"), "fl2va_one.image", dtype);
+    world.check_encoder(prompt, {}, dtype);
+    for (const char* name : {"fl2va_one", "ref2va_image_clip"}) {
+      world.check_encoder(test::golden_presentation(world.goldens(), name), test::golden_pixels(world.goldens(), name),
+                          dtype);
+    }
   }
 }
 

@@ -58,7 +58,7 @@ struct Call {
   const cublasLtMatmulAlgo_t& algorithm;
 
   void multiply(const Tensor& x, const Tensor& weight, const void* bias, const Tensor& y) const {
-    const auto stride = [](const Tensor& t) { return std::max(t.stride(0), t.size(1)); };
+    const auto stride = [](const Tensor& t) { return t.size(0) > 1 ? t.stride(0) : t.size(1); };
     GemmProblem p(key, {x.size(0), weight.size(0), stride(x), stride(weight), stride(y)}, bias);
     const float one = 1, zero = 0;
     H3_CUDA(cublasLtMatmul(queue.blas(), p.operation(), &one, weight.data, p.weight(), x.data, p.x(), &zero, y.data,

@@ -1,0 +1,85 @@
+#include "render/devices.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "parallel/mpi_communicator.h"
+#include "parallel/solo_communicator.h"
+#ifdef H3RENDER_WITH_CUDA
+#include "compute/cuda/cuda_machine.h"
+#include "parallel/nccl_communicator.h"
+#endif
+
+namespace h3 {
+
+#ifdef H3RENDER_WITH_CUDA
+
+static RankDevice make_gpu(const Cluster& cluster, const RunOptions& options, int count) {
+  int device = cluster.node_rank();
+  // One visible GPU and several ranks: either each rank sees its own, or they are to share; connect_ranks tells.
+  if (count == 1 || options.share_gpus) device %= count;
+  if (device >= count)
+    throw UserError("--device", "", "cuda",
+                    fmt::format("{} has {} GPUs for {} ranks; start one rank a GPU, or give --share-gpus",
+                                cluster.host(), count, cluster.node_size()));
+  CudaOptions cuda;
+  cuda.attention = options.attention == "cudnn" ? AttentionEngine::cudnn
+                   : options.attention == "own" ? AttentionEngine::own
+                                                : AttentionEngine::automatic;
+  return {make_cuda_machine(device, cuda), cuda_bus_id(device)};
+}
+
+RankDevice make_rank_device(const Cluster& cluster, const RunOptions& options) {
+  const int count = options.device == "cpu" ? 0 : cuda_device_count();
+  if (count > 0) return make_gpu(cluster, options, count);
+  if (options.device == "cuda")
+    throw UserError("--device", "", "cuda",
+                    cluster.host() + " shows no GPU (nvidia-smi and CUDA_VISIBLE_DEVICES tell more)");
+  return {make_cpu_machine(), ""};
+}
+
+#else
+
+RankDevice make_rank_device(const Cluster&, const RunOptions& options) {
+  if (options.device == "cuda")
+    throw UserError("--device", "", "cuda", "this build has no CUDA backend; configure with -DH3RENDER_CUDA=ON");
+  return {make_cpu_machine(), ""};
+}
+
+#endif
+
+// "rank 2 and rank 3 on HOST" for the first GPU that two ranks have, or "".
+static std::string shared_gpu(Communicator& world, const std::string& host, const std::string& address) {
+  std::map<std::string, std::size_t> seen;
+  const auto all = world.gather_text(address.empty() ? "" : host + " " + address);
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].empty()) continue;
+    const auto [it, fresh] = seen.emplace(all[r], r);
+    if (!fresh) return fmt::format("ranks {} and {} have one GPU ({})", it->second, r, all[r]);
+  }
+  return "";
+}
+
+Link connect_ranks(const Cluster& cluster, const RankDevice& device, const RunOptions& options) {
+  Machine& machine = *device.machine;
+  if (options.transport == "nccl" && machine.place() == Place::host)
+    throw UserError("--transport", "", "nccl", "NCCL moves data between GPUs; use host or auto on CPUs");
+  if (cluster.size() == 1) return {std::make_unique<SoloCommunicator>(machine), "none", "one rank"};
+  auto host = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, machine);
+  if (machine.place() == Place::host) return {std::move(host), "host", "CPU ranks exchange through MPI"};
+  const std::string shared = shared_gpu(*host, cluster.host(), device.address);
+  if (!shared.empty() && !options.share_gpus)
+    throw UserError("--device", "", "cuda", shared + "; start one rank a GPU, or give --share-gpus");
+  if (!shared.empty() && options.transport == "nccl")
+    throw UserError("--transport", "", "nccl", shared + ", which NCCL refuses; use --transport host");
+  if (options.transport == "host" || !shared.empty())
+    return {std::move(host), "host", shared.empty() ? "asked for" : shared};
+#ifdef H3RENDER_WITH_CUDA
+  return {std::make_unique<NcclCommunicator>(MPI_COMM_WORLD, machine), "nccl",
+          NcclCommunicator::version() + ", every rank has a GPU of its own"};
+#else
+  throw RunError("a GPU without the CUDA backend");
+#endif
+}
+
+}  // namespace h3
