@@ -173,19 +173,19 @@ __device__ inline void store_chunk(T* p, std::int64_t count, bool wide, const fl
 }
 
 template <typename T>
-constexpr Element element_of();
+struct ElementOf;
 template <>
-constexpr Element element_of<float>() {
-  return Element::f32;
-}
+struct ElementOf<float> {
+  static constexpr Element kValue = Element::f32;
+};
 template <>
-constexpr Element element_of<bf16>() {
-  return Element::bf16;
-}
+struct ElementOf<bf16> {
+  static constexpr Element kValue = Element::bf16;
+};
 template <>
-constexpr Element element_of<f16>() {
-  return Element::f16;
-}
+struct ElementOf<f16> {
+  static constexpr Element kValue = Element::f16;
+};
 
 // Eight elements of an operand that no kernel writes (weights, tables) and whose type is known at run time only. It is
 // loaded without being looked at, so that several loads are on their way at once.
@@ -210,7 +210,7 @@ class Operand {
   }
   template <typename T>
   __device__ bool is() const {
-    return type_ == element_of<T>();
+    return type_ == ElementOf<T>::kValue;
   }
   template <typename T>
   __device__ const Pack<T>& as() const {

@@ -19,7 +19,7 @@ __device__ float rotate(float own, float other, float cosine, float sine, bool l
 
 // `lanes` threads of a warp hold one head, a chunk each; pairs of the rotation meet in shared memory.
 template <typename T>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, 5)
     head_norm_rope_kernel(Heads x, HeadNormRope spec, int lanes, bool wide, bool wide_rope) {
   __shared__ __align__(16) float values[kBlock * kChunk];
   const int lane = static_cast<int>(threadIdx.x) % lanes;

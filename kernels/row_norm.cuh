@@ -75,7 +75,7 @@ class Row {
 constexpr int kNormBlock = 256;
 // Blocks that share a multiprocessor, at least: what the registers of a half row leave room for.
 template <typename X>
-constexpr int kNormBlocks = sizeof(X) == 2 ? 6 : 4;
+constexpr int kNormBlocks = sizeof(X) == 2 ? 5 : 4;
 inline bool narrow_row(std::int64_t width) {
   return width <= kKept * kChunk * kWarp;
 }

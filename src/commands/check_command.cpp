@@ -65,7 +65,7 @@ int run_check(const std::vector<std::string>& words) {
   start_log(line.log(), 0);
   const ModelFolder model = open_model(line.required("model"));
   print_model(model);
-  const Tokenizer tokenizer = Tokenizer::load(model.paths().tokenizer);
+  const Tokenizer tokenizer = load_tokenizer(model);
   if (line.words().empty()) return static_cast<int>(ExitCode::done);
   const SceneJobs jobs = prepare_scenes(line.words(), line.overrides(), model.config(), tokenizer);
   for (const SceneJob& job : jobs.good) print_job(job, text_rows_of(job, model.config(), tokenizer));

@@ -1,6 +1,7 @@
 #include "commands/command_line.h"
 
 #include <algorithm>
+#include <charconv>
 #include <sstream>
 
 #include "base/error.h"
@@ -53,6 +54,20 @@ CommandLine::CommandLine(const CommandHelp& help, const po::options_description&
     po::notify(values_);
   } catch (const po::error& e) {
     throw UserError("h3render " + help_.name, "", "", e.what());
+  }
+}
+
+std::vector<std::int64_t> counts_of(const std::string& text, const std::string& option, std::int64_t least) {
+  std::vector<std::int64_t> counts;
+  const char *at = text.data(), *const end = at + text.size();
+  while (true) {
+    std::int64_t n = 0;
+    const auto [next, error] = std::from_chars(at, end, n);
+    if (error != std::errc() || n < least || (next != end && *next != ','))
+      throw UserError(option, "", text, fmt::format("whole numbers from {} up, separated by commas", least));
+    counts.push_back(n);
+    if (next == end) return counts;
+    at = next + 1;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,9 @@ class CommandLine {
   boost::program_options::variables_map values_;
   std::vector<std::string> words_, overrides_;
 };
+
+// Whole numbers from `least` up, separated by commas. Throws UserError naming the option otherwise.
+std::vector<std::int64_t> counts_of(const std::string& text, const std::string& option, std::int64_t least);
 
 // One command of the program. `run` returns the exit code and throws what base/error.h describes.
 struct Command {

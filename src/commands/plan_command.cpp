@@ -1,5 +1,4 @@
 // h3render plan
-#include <charconv>
 #include <iostream>
 
 #include "base/error.h"
@@ -29,21 +28,6 @@ CommandHelp plan_help() {
       ""};
 }
 
-std::vector<int> ranks_of(const std::string& text) {
-  std::vector<int> ranks;
-  const char *at = text.data(), *end = at + text.size();
-  while (at < end) {
-    int n = 0;
-    const auto [next, error] = std::from_chars(at, end, n);
-    if (error != std::errc() || n < 1 || n > 100000 || (next != end && *next != ','))
-      throw UserError("--ranks", "", text, "numbers of ranks from 1 up, separated by commas");
-    ranks.push_back(n);
-    at = next == end ? next : next + 1;
-  }
-  if (ranks.empty()) throw UserError("--ranks", "", text, "at least one number of ranks");
-  return ranks;
-}
-
 std::vector<double> shares_for(const RunOptions& o, const std::string& specific, const char* name, int ranks) {
   if (!specific.empty()) return parse_shares(specific, ranks, name);
   if (!o.shares.empty()) return parse_shares(o.shares, ranks, "--shares");
@@ -69,14 +53,15 @@ int run_plan(const std::vector<std::string>& words) {
   OpenOptions open;
   open.weights = false;
   const ModelFolder model = open_model(line.required("model"), open);
-  const Tokenizer tokenizer = Tokenizer::load(model.paths().tokenizer);
+  const Tokenizer tokenizer = load_tokenizer(model);
   if (line.words().empty()) throw UserError("h3render plan", "", "", "no scene was given");
   const SceneJobs jobs = prepare_scenes(line.words(), overrides, model.config(), tokenizer);
   jobs.require_all_good();
 
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const SceneJob& job : jobs.good) {
-    for (const int ranks : ranks_of(line.get<std::string>("ranks"))) {
+    for (const std::int64_t count : counts_of(line.get<std::string>("ranks"), "--ranks", 1)) {
+      const auto ranks = static_cast<int>(count);
       PlanRequest request;
       request.model = model.config();
       request.geometry = job.geometry;

@@ -44,8 +44,10 @@ SceneOutputs::SceneOutputs(const fs::path& folder, const Scene& scene, const Cli
     : folder_(folder), scene_(scene), geometry_(geometry), writers_(std::make_unique<Writers>()) {
   writers_->sheet.emplace(static_cast<int>(geometry.width), static_cast<int>(geometry.height), geometry.frames);
   guarded([&] {
-    writers_->mp4.emplace(folder_ / (scene_.name + ".mp4"), mp4_options(scene_, geometry_));
-    if (!writers_->mp4->note().empty()) spdlog::warn("{}", writers_->mp4->note());
+    if (scene_.output.mp4) {
+      writers_->mp4.emplace(folder_ / (scene_.name + ".mp4"), mp4_options(scene_, geometry_));
+      if (!writers_->mp4->note().empty()) spdlog::warn("{}", writers_->mp4->note());
+    }
     if (!scene_.output.frames) return;
     std::error_code error;
     fs::create_directories(folder_ / (scene_.name + ".frames"), error);
@@ -75,7 +77,7 @@ void SceneOutputs::add_frames(std::int64_t first, const Tensor& frames) {
     hashes_.each_frame.push_back(hash_hex(rgb.data(), rgb.size()));
     writers_->sheet->add(first + i, rgb);
     guarded([&] {
-      writers_->mp4->add_frame(rgb);
+      if (writers_->mp4) writers_->mp4->add_frame(rgb);
       if (scene_.output.frames)
         write_png(folder_ / (scene_.name + ".frames") / fmt::format("{:06}.png", first + i),
                   Image(static_cast<int>(geometry_.width), static_cast<int>(geometry_.height), rgb));
@@ -89,14 +91,18 @@ void SceneOutputs::add_audio(const Tensor& pcm) {
   writers_->sound.samples.assign(pcm.as<float>(), pcm.as<float>() + pcm.elements());
   for (float& sample : writers_->sound.samples)
     if (!std::isfinite(sample)) sample = 0;  // reported by the decoder's health check
-  guarded([&] { writers_->mp4->add_sound(writers_->sound); });
+  guarded([&] {
+    if (writers_->mp4) writers_->mp4->add_sound(writers_->sound);
+  });
 }
 
 std::string SceneOutputs::finish() {
   hashes_.frames = writers_->frames.hex();
   guarded([&] {
-    writers_->mp4->finish();
-    files_.push_back(scene_.name + ".mp4");
+    if (writers_->mp4) {
+      writers_->mp4->finish();
+      files_.push_back(scene_.name + ".mp4");
+    }
     if (scene_.output.wav) {
       write_wav(folder_ / (scene_.name + ".wav"), writers_->sound);
       files_.push_back(scene_.name + ".wav");

@@ -37,6 +37,13 @@ static void check_task(const Scene& scene) {
     throw UserError(scene.where, field, "", "pictures, clips and sounds as input are not supported by this version");
 }
 
+Tokenizer load_tokenizer(const ModelFolder& model) {
+  if (model.paths().tokenizer.empty())
+    throw UserError("--model", "", model.name(),
+                    "has no tokenizer, which scenes need; name a folder that has one: synthetic:SEED:DIR");
+  return Tokenizer::load(model.paths().tokenizer);
+}
+
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
                          const ModelConfig& model, const Tokenizer& tokenizer) {
   std::vector<Override> parsed;
@@ -97,7 +104,8 @@ Existing find_existing(const fs::path& folder, const SceneJob& job, std::string&
   for (const auto& [key, value] : found.items())
     if (!wanted.contains(key)) difference = key;
   if (!difference.empty()) return Existing::other;
-  return fs::exists(folder / (job.scene.name + ".mp4"), error) ? Existing::same : Existing::nothing;
+  const bool whole = !job.scene.output.mp4 || fs::exists(folder / (job.scene.name + ".mp4"), error);
+  return whole ? Existing::same : Existing::nothing;
 }
 
 }  // namespace h3

@@ -9,7 +9,7 @@
 #include "render/scene_render.h"
 #include "scene/scene_files.h"
 #include "text/tokenizer.h"
-#include "weights/model_config.h"
+#include "weights/model_folder.h"
 
 namespace h3 {
 
@@ -19,6 +19,9 @@ struct SceneJobs {
   // Throws one UserError with all messages where any scene is bad.
   void require_all_good() const;
 };
+
+// The tokenizer of a model. Throws UserError for synthetic weights without a folder, which have none.
+Tokenizer load_tokenizer(const ModelFolder& model);
 
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
                          const ModelConfig& model, const Tokenizer& tokenizer);

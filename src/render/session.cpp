@@ -7,6 +7,7 @@
 #include "render/linear_shapes.h"
 #include "render/numerics.h"
 #include "render/progress.h"
+#include "render/scene_jobs.h"
 #include "weights/identity.h"
 
 namespace h3 {
@@ -28,7 +29,6 @@ Session::Session(Cluster& cluster, const RunOptions& options)
       device_(make_rank_device(cluster, options)),
       queue_(machine().make_queue()),
       model_(std::make_unique<ModelFolder>(open_model(options.model))),
-      tokenizer_(Tokenizer::load(model_->paths().tokenizer)),
       weight_memory_(make_node_memory(cluster.node_comm(), options.scratch)) {
   const bool host = machine().place() == Place::host;
   precision_ = options.precision == "f32" || (options.precision == "auto" && host) ? Precision::f32 : Precision::bf16;
@@ -38,6 +38,11 @@ Session::Session(Cluster& cluster, const RunOptions& options)
   const TransformerConfig& t = config().transformer;
   pattern_ = choose_exchange(options.exchange, cluster.size(), t.hidden, t.inner());
   residency_ = options.residency == "streamed" ? Residency::streamed : Residency::resident;
+}
+
+const Tokenizer& Session::tokenizer() {
+  if (!tokenizer_) tokenizer_ = load_tokenizer(*model_);
+  return *tokenizer_;
 }
 
 void Session::connect() {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,8 @@ class Session {
   const RunOptions& options() const { return options_; }
   const ModelFolder& model() const { return *model_; }
   const ModelConfig& config() const { return model_->config(); }
-  const Tokenizer& tokenizer() const { return tokenizer_; }
+  // The model's tokenizer, read when first asked for. Throws UserError where the model has none.
+  const Tokenizer& tokenizer();
   Precision precision() const { return precision_; }
   VaeProfile vae_profile() const { return profile_; }
   const std::vector<double>& row_shares() const { return row_shares_; }
@@ -69,7 +71,7 @@ class Session {
   Link link_;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<ModelFolder> model_;
-  Tokenizer tokenizer_;
+  std::optional<Tokenizer> tokenizer_;
   Precision precision_ = Precision::f32;
   VaeProfile profile_ = VaeProfile::F;
   std::vector<double> row_shares_, head_shares_;

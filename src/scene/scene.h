@@ -44,6 +44,7 @@ struct Reference {
 
 // What is written next to the MP4, and how it is encoded. Nothing here changes latents, frames or samples.
 struct OutputOptions {
+  bool mp4 = true;      // NAME.mp4
   bool wav = false;     // NAME.wav, float32
   bool frames = false;  // NAME.frames/000000.png, ...
   bool sheet = true;    // NAME.sheet.png

@@ -22,6 +22,7 @@ static void read_preset(OutputOptions& o, const JsonField& f) {
 static const std::vector<Key<OutputOptions>>& output_keys() {
   using O = OutputOptions;
   static const std::vector<Key<O>> keys{
+      flag_key("mp4", &O::mp4, "write NAME.mp4; without it a render leaves hashes, and what else is asked for"),
       flag_key("wav", &O::wav, "also write NAME.wav: the samples as float32"),
       flag_key("frames", &O::frames, "also write NAME.frames/000000.png and so on: the frames before encoding"),
       flag_key("sheet", &O::sheet, "write NAME.sheet.png: frames over time and the waveform"),

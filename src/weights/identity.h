@@ -14,7 +14,7 @@ namespace h3 {
 struct IdentityOptions {
   // Where digests are remembered; empty: $XDG_CACHE_HOME/h3render, or ~/.cache/h3render. A folder that cannot be used is
   // no error, nothing is remembered then.
-  std::filesystem::path cache;
+  std::filesystem::path cache{};
   int threads = 0;  // of this rank; 0: the node's cores over its ranks
 };
 

@@ -12,7 +12,7 @@ namespace h3 {
 struct WriteModelOptions {
   std::uint64_t shard_bytes = std::uint64_t{5} << 30;  // a component with more is cut into shards with an index
   // A model folder whose tokenizer/ and processor/ are copied; empty: those of the model that is written, if it has any.
-  std::filesystem::path tokenizer_from;
+  std::filesystem::path tokenizer_from{};
   int threads = 0;  // 0: all cores
 };
 

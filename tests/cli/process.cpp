@@ -150,6 +150,7 @@ pid_t Process::rank(int number) const {
 }
 
 void Process::kill_all() {
+  if (!ended_) ::kill(pid_, SIGKILL);
   for (const pid_t pid : members()) ::kill(pid, SIGKILL);
   if (!ended_) ::waitpid(pid_, &status_, 0);
   ended_ = true;

@@ -3,7 +3,8 @@
 //        kernels/attention_sm90.cu -o attention_sm90_bench
 //   attention_sm90_bench [values] [splits] [time] [tiny]     (all but tiny where none is named)
 // values: against float64, odd sizes and hard inputs, output buffers poisoned. splits: equal bytes for any cut of rows
-// and heads and any strides. time: TFLOP/s. tiny: one small case, for compute-sanitizer. Exit code 1 after a failure.
+// and heads and any strides. time: TFLOP/s. tiny: one small case, for compute-sanitizer. Exit code 1 after a failure,
+// 77 where there is no device of compute capability 9.0.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
@@ -355,6 +356,12 @@ int main(int argc, char** argv) {
     }
     return argc == 1 && by_default;
   };
+  int major = 0, minor = 0;
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) != cudaSuccess || major != 9 || minor != 0) {
+    std::printf("skipped: no device of compute capability 9.0\n");
+    return 77;
+  }
   cudaFuncAttributes attributes{};
   must(h3::h3_attention_sm90_attributes(&attributes), "h3_attention_sm90_attributes");
   std::printf("registers at launch %d, spilled bytes %zu\n", attributes.numRegs, attributes.localSizeBytes);

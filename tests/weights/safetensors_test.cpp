@@ -20,7 +20,7 @@ using test::user_error_of;
 
 std::string file_bytes(const std::string& header, std::size_t data) {
   const std::uint64_t length = header.size();
-  return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data, 'x');
+  return fmt::format("{}{}{}", std::string_view(reinterpret_cast<const char*>(&length), 8), header, std::string(data, 'x'));
 }
 
 class SafetensorsTest : public testing::Test {
@@ -152,7 +152,7 @@ TEST_F(SafetensorsTest, FileThatShrinksWhileOpen) {
 // Every file of the nano model and every golden is read as it is.
 TEST_F(SafetensorsTest, ReadsRealFiles) {
   std::size_t files = 0;
-  for (const std::string root : {test::nano_path(), test::source_path("tests/goldens")})
+  for (const std::string& root : {test::nano_path(), test::source_path("tests/goldens")})
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
       if (entry.path().extension() == ".safetensors") {
         EXPECT_FALSE(SafetensorsFile(entry.path()).tensors().empty()) << entry.path();
