@@ -9,7 +9,7 @@
 //
 // A warpgroup starts the product of its queries with key tile j, and behind it the product of the weights of tile j-1
 // with value tile j-1; then it turns the logits of tile j into weights while the other two warpgroups use the matrix
-// units. Named barriers pass the turn round, which keeps the matrix units busy about 97 % of the time, and keeps one
+// units. Named barriers pass the turn round, which keeps the matrix units busy nearly all the time, and keeps one
 // warpgroup's products together, which costs less energy: at these rates the card's power limit sets the speed.
 // The weights never leave the registers: the layout of a product's result is the layout of the next one's left operand.
 //

@@ -23,6 +23,11 @@ class Conv3dProblem {
         plane_(y.size[2] * y.size[3]),
         width_(y.size[3]) {}
 
+  struct Tap {
+    std::int64_t weight, x;
+    int frame;
+  };
+  using Row = const float*;
   struct Column {
     const float* at;  // the first tap, which may lie before x
     int frame;        // its index
@@ -43,18 +48,17 @@ class Conv3dProblem {
             frame};
   }
   // Taps that reach only the zero frames, whatever the output frame, are left out: they add zeros.
-  __device__ float a(std::int64_t i, int k) const {
+  __device__ Tap tap(int k) const {
     const int group = frame_taps_.quotient(k), channel = taps_t_.quotient(group);
-    const std::int64_t tap_t = first_tap_t_ + taps_t_.rest(group, channel);
-    return conv_
-        .weight[((i * x_.size[0] + channel) * conv_.kt + tap_t) * conv_.kh * conv_.kw + frame_taps_.rest(k, group)];
+    const int place = frame_taps_.rest(k, group), t = first_tap_t_ + taps_t_.rest(group, channel);
+    const int h = taps_w_.quotient(place), w = taps_w_.rest(place, h);
+    return {(channel * conv_.kt + t) * conv_.kh * conv_.kw + place,
+            channel * x_.stride[0] + t * x_.stride[1] + h * x_.stride[2] + w * x_.stride[3], t};
   }
-  __device__ float b(const Column& column, int k) const {
-    const int group = frame_taps_.quotient(k), channel = taps_t_.quotient(group);
-    const int tap = frame_taps_.rest(k, group), tap_t = first_tap_t_ + taps_t_.rest(group, channel);
-    const int tap_h = taps_w_.quotient(tap), tap_w = taps_w_.rest(tap, tap_h);
-    if (column.frame + tap_t < 0) return 0.0f;
-    return column.at[channel * x_.stride[0] + tap_t * x_.stride[1] + tap_h * x_.stride[2] + tap_w * x_.stride[3]];
+  __device__ Row row(std::int64_t i) const { return conv_.weight + i * x_.size[0] * conv_.kt * conv_.kh * conv_.kw; }
+  __device__ float a(Row row, const Tap& tap) const { return row[tap.weight]; }
+  __device__ float b(const Column& column, const Tap& tap) const {
+    return column.frame + tap.frame < 0 ? 0.0f : column.at[tap.x];
   }
   __device__ void store(std::int64_t i, std::int64_t j, float sum) const {
     const Pixel p = pixel(j);
@@ -84,8 +88,13 @@ class Conv1dProblem {
   Conv1dProblem(const Signal& x, const Conv1d& c, const Signal& y)
       : x_(x), y_(y), conv_(c), taps_(c.taps), length_(y.length) {}
 
+  struct Tap {
+    int weight;
+    std::int64_t x, shift;
+  };
+  using Row = const float*;
   struct Column {
-    const float* row;
+    const float* signal;
     std::int64_t first;  // input position of the first tap
   };
 
@@ -98,11 +107,15 @@ class Conv1dProblem {
     const int item = length_.quotient(static_cast<int>(j));
     return {x_.data + item * x_.batch_stride, length_.rest(static_cast<int>(j), item) * conv_.stride - conv_.padding};
   }
-  __device__ float a(std::int64_t i, int k) const { return conv_.weight[i * depth() + k]; }
-  __device__ float b(const Column& column, int k) const {
+  __device__ Tap tap(int k) const {
     const int channel = taps_.quotient(k);
-    const std::int64_t at = column.first + taps_.rest(k, channel) * conv_.dilation;
-    return at >= 0 && at < x_.length ? column.row[channel * x_.channel_stride + at] : 0.0f;
+    return {k, channel * x_.channel_stride, taps_.rest(k, channel) * conv_.dilation};
+  }
+  __device__ Row row(std::int64_t i) const { return conv_.weight + i * depth(); }
+  __device__ float a(Row row, const Tap& tap) const { return row[tap.weight]; }
+  __device__ float b(const Column& column, const Tap& tap) const {
+    const std::int64_t at = column.first + tap.shift;
+    return at >= 0 && at < x_.length ? column.signal[tap.x + at] : 0.0f;
   }
   __device__ void store(std::int64_t i, std::int64_t j, float sum) const {
     const int item = length_.quotient(static_cast<int>(j));
@@ -128,9 +141,14 @@ class TransposedProblem {
         taps_(taps_each_),
         length_(each_) {}
 
+  struct Tap {
+    std::int64_t weight, x;  // weight below zero: the phase has one tap less
+    int back;
+  };
+  using Row = const float*;
   struct Column {
-    const float* row;
-    std::int64_t first;
+    const float* signal;
+    std::int64_t newest;  // input position of the first tap
   };
 
   __host__ __device__ std::int64_t rows() const { return y_.channels; }
@@ -146,16 +164,16 @@ class TransposedProblem {
     const std::int64_t o = length_.rest(static_cast<int>(j), item) * conv_.stride + phase_;
     return {x_.data + item * x_.batch_stride, (o + conv_.padding - first_tap_) / conv_.stride};
   }
-  __device__ float a(std::int64_t i, int k) const {
-    const int channel = taps_.quotient(k);
-    const std::int64_t tap = first_tap_ + taps_.rest(k, channel) * conv_.stride;
-    return tap < conv_.taps ? conv_.weight[(channel * y_.channels + i) * conv_.taps + tap] : 0.0f;
-  }
-  __device__ float b(const Column& column, int k) const {
+  __device__ Tap tap(int k) const {
     const int channel = taps_.quotient(k), step = taps_.rest(k, channel);
-    const std::int64_t at = column.first - step;
-    const bool real = at >= 0 && at < x_.length && first_tap_ + step * conv_.stride < conv_.taps;
-    return real ? column.row[channel * x_.channel_stride + at] : 0.0f;
+    const std::int64_t place = first_tap_ + step * conv_.stride;
+    return {place < conv_.taps ? channel * y_.channels * conv_.taps + place : -1, channel * x_.channel_stride, step};
+  }
+  __device__ Row row(std::int64_t i) const { return conv_.weight + i * conv_.taps; }
+  __device__ float a(Row row, const Tap& tap) const { return tap.weight >= 0 ? row[tap.weight] : 0.0f; }
+  __device__ float b(const Column& column, const Tap& tap) const {
+    const std::int64_t at = column.newest - tap.back;
+    return tap.weight >= 0 && at >= 0 && at < x_.length ? column.signal[tap.x + at] : 0.0f;
   }
   __device__ void store(std::int64_t i, std::int64_t j, float sum) const {
     const int item = length_.quotient(static_cast<int>(j));

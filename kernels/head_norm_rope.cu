@@ -6,6 +6,8 @@ namespace h3::kernels {
 
 namespace {
 
+constexpr int kHeadsEach = 4;  // heads of a row that a thread takes, with the same angles and weights
+
 // One channel of a pair; `low` is the first of it.
 template <typename T>
 __device__ float rotate(float own, float other, float cosine, float sine, bool low, bool round_products) {
@@ -17,86 +19,112 @@ __device__ float rotate(float own, float other, float cosine, float sine, bool l
   return low ? along - across : along + across;
 }
 
-// `lanes` threads of a warp hold one head, a chunk each; pairs of the rotation meet in shared memory.
-template <typename T>
-__global__ void __launch_bounds__(kBlock, 5)
-    head_norm_rope_kernel(Heads x, HeadNormRope spec, int lanes, bool wide, bool wide_rope) {
-  __shared__ __align__(16) float values[kBlock * kChunk];
-  const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const unsigned item = blockIdx.x * (kBlock / lanes) + threadIdx.x / lanes;
-  const unsigned heads = static_cast<unsigned>(x.heads);
-  const std::int64_t row = item / heads, head = item - static_cast<unsigned>(row) * heads;
-  const int column = lane * kChunk;
-  const std::int64_t count = row < x.rows ? x.d - column : 0;
-  T* at = static_cast<T*>(x.data) + row * x.row_stride + head * x.head_stride + column;
+// What a thread needs for its eight channels of any head of its row.
+struct Channels {
+  float weight[kChunk], cosine[kChunk], sine[kChunk];
+};
 
-  // All loads first: what they bring is needed one after the other.
+// The general case, where the two channels of a pair lie anywhere: angles one by one.
+__device__ void load_angles(const HeadNormRope& spec, std::int64_t row, int column, Channels& c) {
   const int pairs = static_cast<int>(spec.pairs);
-  const bool rotated = column < 2 * pairs;
-  const int angle = column < pairs ? column : column - pairs;  // in the wide case a chunk lies on one side of the pairs
-  const std::int64_t cos_row = row * spec.cos_stride, sin_row = row * spec.sin_stride;
-  const std::int64_t angles = wide_rope && rotated && count > 0 ? kChunk : 0;
-  const Pack<T> chunk = load_pack(at, count, wide);
-  const Operand weight(spec.weight.data, spec.weight.type, column, spec.weight.data ? count : 0, wide);
-  const Operand cosine(spec.cos, spec.table_type, cos_row + angle, angles, true);
-  const Operand sine(spec.sin, spec.table_type, sin_row + angle, angles, true);
-
-  float v[kChunk];
-  widen(chunk, v);
-  if (spec.norm) {
-    float sum = 0.0f;
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) sum = __fmaf_rn(v[i], v[i], sum);
-    for (int step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    const float inverse = 1.0f / sqrtf(sum / static_cast<float>(x.d) + spec.eps);
-    float w[kChunk];
-    if (spec.weight.data) weight.widen_to(w);
-#pragma unroll
-    for (int i = 0; i < kChunk; ++i) {
-      v[i] *= inverse;
-      if (spec.round_before_weight) v[i] = rounded<T>(v[i]);
-      if (spec.weight.data) v[i] *= w[i];
-    }
-    widen(narrow<T>(v), v);
+  for (int i = 0; i < kChunk; ++i) {
+    const int j = column + i;
+    if (j >= 2 * pairs) break;
+    const int angle = j < pairs ? j : j - pairs;
+    c.cosine[i] = load_one(spec.cos, spec.table_type, row * spec.cos_stride + angle);
+    c.sine[i] = load_one(spec.sin, spec.table_type, row * spec.sin_stride + angle);
   }
-  if (pairs > 0) {
-    float* mine = values + threadIdx.x * kChunk;
+}
+
+template <typename T>
+__device__ void normalize(float (&v)[kChunk], const HeadNormRope& spec, std::int64_t d, int lanes, const Channels& c) {
+  float sum = 0.0f;
 #pragma unroll
-    for (int i = 0; i < kChunk; i += 4)
-      *reinterpret_cast<float4*>(mine + i) = make_float4(v[i], v[i + 1], v[i + 2], v[i + 3]);
-    __syncwarp();
-    const float* whole = values + (threadIdx.x - lane) * kChunk;
-    if (angles > 0) {
-      const bool low = column < pairs;
-      float c[kChunk], s[kChunk], other[kChunk];
-      cosine.widen_to(c);
-      sine.widen_to(s);
-      const float* partner = whole + (low ? column + pairs : column - pairs);
+  for (int i = 0; i < kChunk; ++i) sum = __fmaf_rn(v[i], v[i], sum);
+  for (int step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  const float inverse = __frsqrt_rn(sum / static_cast<float>(d) + spec.eps);
+#pragma unroll
+  for (int i = 0; i < kChunk; ++i) {
+    v[i] *= inverse;
+    if (spec.round_before_weight) v[i] = rounded<T>(v[i]);
+    if (spec.weight.data) v[i] *= c.weight[i];
+  }
+  widen(narrow<T>(v), v);
+}
+
+// `lanes` threads of a warp hold one head, a chunk each; the channels of a pair meet in shared memory.
+template <typename T>
+__global__ void __launch_bounds__(kBlock)
+    head_norm_rope_kernel(Heads x, HeadNormRope spec, int lanes, unsigned groups, bool wide, bool wide_rope) {
+  __shared__ __align__(16) float values[kBlock * kChunk];
+  const int lane = static_cast<int>(threadIdx.x) % lanes, column = lane * kChunk;
+  const unsigned item = blockIdx.x * (kBlock / lanes) + threadIdx.x / lanes;
+  const std::int64_t row = item / groups;
+  const int first = static_cast<int>(item - static_cast<unsigned>(row) * groups) * kHeadsEach;
+  const bool real = row < x.rows && column < x.d;
+  const int heads = real ? static_cast<int>(x.heads) - first : 0, count = real ? static_cast<int>(x.d) - column : 0;
+  const int pairs = static_cast<int>(spec.pairs), angle = column < pairs ? column : column - pairs;
+  const bool rotated = real && column < 2 * pairs;
+  T* at = static_cast<T*>(x.data) + row * x.row_stride + first * x.head_stride + column;
+
+  // All loads first, so that they are on their way together.
+  Pack<T> chunks[kHeadsEach];
+#pragma unroll
+  for (int h = 0; h < kHeadsEach; ++h) chunks[h] = load_pack(at + h * x.head_stride, h < heads ? count : 0, wide);
+  const Operand weight(spec.weight.data, spec.weight.type, column, spec.weight.data ? count : 0, wide);
+  const int angles = wide_rope && rotated ? kChunk : 0;
+  const Operand cosine(spec.cos, spec.table_type, row * spec.cos_stride + angle, angles, true);
+  const Operand sine(spec.sin, spec.table_type, row * spec.sin_stride + angle, angles, true);
+  Channels c;
+  weight.widen_to(c.weight);
+  cosine.widen_to(c.cosine);
+  sine.widen_to(c.sine);
+  if (rotated && !wide_rope) load_angles(spec, row, column, c);
+
+  float* mine = values + threadIdx.x * kChunk;
+  const float* whole = values + (threadIdx.x - lane) * kChunk;
+#pragma unroll
+  for (int h = 0; h < kHeadsEach; ++h) {
+    float v[kChunk];
+    widen(chunks[h], v);
+    if (spec.norm) normalize<T>(v, spec, x.d, lanes, c);
+    if (pairs > 0) {
+      __syncwarp();  // the head before is read
 #pragma unroll
       for (int i = 0; i < kChunk; i += 4)
-        *reinterpret_cast<float4*>(other + i) = *reinterpret_cast<const float4*>(partner + i);
+        *reinterpret_cast<float4*>(mine + i) = make_float4(v[i], v[i + 1], v[i + 2], v[i + 3]);
+      __syncwarp();
+      if (angles > 0) {  // then a chunk lies on one side of the pairs
+        const bool low = column < pairs;
+        const float* partner = whole + (low ? column + pairs : column - pairs);
+        float other[kChunk];
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) v[i] = rotate<T>(v[i], other[i], c[i], s[i], low, spec.round_products);
-    } else if (rotated && count > 0) {
+        for (int i = 0; i < kChunk; i += 4)
+          *reinterpret_cast<float4*>(other + i) = *reinterpret_cast<const float4*>(partner + i);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) {
-        const int j = column + i;
-        if (j >= 2 * pairs) break;
-        const bool low = j < pairs;
-        const float c = load_one(spec.cos, spec.table_type, cos_row + (low ? j : j - pairs));
-        const float s = load_one(spec.sin, spec.table_type, sin_row + (low ? j : j - pairs));
-        v[i] = rotate<T>(v[i], whole[low ? j + pairs : j - pairs], c, s, low, spec.round_products);
+        for (int i = 0; i < kChunk; ++i)
+          v[i] = rotate<T>(v[i], other[i], c.cosine[i], c.sine[i], low, spec.round_products);
+      } else if (rotated) {
+#pragma unroll
+        for (int i = 0; i < kChunk; ++i) {
+          const int j = column + i;
+          if (j >= 2 * pairs) break;
+          const float other = whole[j < pairs ? j + pairs : j - pairs];
+          v[i] = rotate<T>(v[i], other, c.cosine[i], c.sine[i], j < pairs, spec.round_products);
+        }
       }
     }
+    if (h < heads) store_chunk(at + h * x.head_stride, count, wide, v);
   }
-  if (count > 0) store_chunk(at, count, wide, v);
 }
 
 }  // namespace
 
 cudaError_t head_norm_rope(const Heads& x, const HeadNormRope& spec, cudaStream_t stream) {
   if (x.rows == 0 || x.heads == 0 || x.d == 0) return cudaSuccess;
-  if (x.d > kMaxHeadSize || x.rows * x.heads > 0x7fffffff || 2 * spec.pairs > x.d) return cudaErrorInvalidValue;
+  const std::int64_t groups = (x.heads + kHeadsEach - 1) / kHeadsEach;
+  if (x.d > kMaxHeadSize || x.rows * groups > 0x7fffffff || 2 * spec.pairs > x.d) return cudaErrorInvalidValue;
   int lanes = 1;
   while (lanes * kChunk < x.d) lanes *= 2;
   const std::int64_t bytes = bytes_of(x.type), table_bytes = bytes_of(spec.table_type);
@@ -105,9 +133,10 @@ cudaError_t head_norm_rope(const Heads& x, const HeadNormRope& spec, cudaStream_
   const bool fast_rope = spec.pairs % kChunk == 0 && aligned16(spec.cos) && aligned16(spec.sin) &&
                          spec.cos_stride * table_bytes % 16 == 0 && spec.sin_stride * table_bytes % 16 == 0;
   const std::int64_t per_block = kBlock / static_cast<unsigned>(lanes);
-  const auto blocks = static_cast<unsigned>((x.rows * x.heads + per_block - 1) / per_block);
+  const auto blocks = static_cast<unsigned>((x.rows * groups + per_block - 1) / per_block);
   return with_type(x.type, [&](auto zero) {
-    head_norm_rope_kernel<decltype(zero)><<<blocks, kBlock, 0, stream>>>(x, spec, lanes, fast, fast_rope);
+    head_norm_rope_kernel<decltype(zero)>
+        <<<blocks, kBlock, 0, stream>>>(x, spec, lanes, static_cast<unsigned>(groups), fast, fast_rope);
     return cudaGetLastError();
   });
 }

@@ -8,14 +8,13 @@ namespace h3::kernels {
 namespace {
 
 template <typename X, typename Y, int kLanes>
-__global__ void __launch_bounds__(kNormBlock, kNormBlocks<X>)
-    rms_norm_kernel(Matrix x, RmsNorm norm, Matrix y, bool wide) {
+__global__ void __launch_bounds__(kNormBlock) rms_norm_kernel(Matrix x, RmsNorm norm, Matrix y, bool wide) {
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
   if (r >= x.rows) return;  // whole rows leave, so the others' sums are complete
   const int width = static_cast<int>(x.columns);
   const Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, width, wide, threadIdx.x % kLanes);
   const float mean = row.sum([](float sum, float v) { return __fmaf_rn(v, v, sum); }) / static_cast<float>(width);
-  const float inverse = 1.0f / sqrtf(mean + norm.eps);
+  const float inverse = __frsqrt_rn(mean + norm.eps);
   const Modulation& m = norm.modulation;
   const std::int64_t table_row = m.index ? m.index[r] : 0;
   Y* out = static_cast<Y*>(y.data) + r * y.stride;
@@ -44,7 +43,7 @@ __global__ void __launch_bounds__(kNormBlock, kNormBlocks<X>)
 }
 
 template <typename X, typename Y, int kLanes>
-__global__ void __launch_bounds__(kNormBlock, kNormBlocks<X>)
+__global__ void __launch_bounds__(kNormBlock)
     layer_norm_kernel(Matrix x, Vector weight, Vector bias, float eps, Matrix y, bool wide) {
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
   if (r >= x.rows) return;
@@ -53,7 +52,7 @@ __global__ void __launch_bounds__(kNormBlock, kNormBlocks<X>)
   const float mean = row.sum([](float sum, float v) { return sum + v; }) / static_cast<float>(width);
   const float variance =
       row.sum([mean](float sum, float v) { return __fmaf_rn(v - mean, v - mean, sum); }) / static_cast<float>(width);
-  const float inverse = 1.0f / sqrtf(variance + eps);
+  const float inverse = __frsqrt_rn(variance + eps);
   Y* out = static_cast<Y*>(y.data) + r * y.stride;
   row.each([&](int column, const Pack<X>& chunk, int count) {
     float v[kChunk], operand[kChunk];
@@ -171,7 +170,7 @@ __global__ void __launch_bounds__(kGroupBlock) group_norm_kernel(Planes x, const
     sum += d * d;
   });
   const float variance = row_sum<kGroupBlock>(sum) / count;
-  const float inverse = 1.0f / sqrtf(variance + eps);
+  const float inverse = __frsqrt_rn(variance + eps);
   walk.each([&](unsigned c, unsigned h, unsigned w) {
     const float n = (value(c, h, w) - mean) * inverse * weight[first + c] + bias[first + c];
     out[c * y.channel_stride + h * y.row_stride + w] = silu_after ? silu<float>(n) : n;

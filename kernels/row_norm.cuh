@@ -6,7 +6,7 @@
 
 namespace h3::kernels {
 
-constexpr int kKept = 4;
+constexpr int kKept = 6;
 constexpr int kWarp = 32;
 
 // Sum over the kLanes threads of a row, the same value in all of them.
@@ -72,10 +72,7 @@ class Row {
   Pack<X> kept_[kKept];
 };
 
-constexpr int kNormBlock = 256;
-// Blocks that share a multiprocessor, at least: what the registers of a half row leave room for.
-template <typename X>
-constexpr int kNormBlocks = sizeof(X) == 2 ? 5 : 4;
+constexpr int kNormBlock = 128;
 inline bool narrow_row(std::int64_t width) {
   return width <= kKept * kChunk * kWarp;
 }

@@ -2,8 +2,9 @@
 // linear layers that the libraries do not take. Every output is one chain of fused multiply-adds over k in ascending
 // order, so its bits depend on nothing but its own operands: not on tiles, slices, batch or the card.
 //
-// A Problem has: rows(), columns(), depth(); Column column(j), what a thread remembers of its column; a(i, k) and
-// b(column, k), the operands; store(i, j, sum); select(z), called first with blockIdx.z.
+// A Problem has: rows(), columns(), depth(); Tap tap(k), what step k of the sum needs, worked out once a block; Row
+// row(i) and Column column(j), what a thread remembers of its row and column; a(row, tap) and b(column, tap), the
+// operands; store(i, j, sum); select(z), called first with blockIdx.z.
 #pragma once
 
 #include "kernels/types.h"
@@ -44,8 +45,10 @@ __global__ void __launch_bounds__(kProductThreads) tile_product_kernel(Problem p
   static_assert(kProductThreads % kColumns == 0 && kDepth * kRows % kProductThreads == 0, "whole loads");
   constexpr int kLoadsA = kDepth * kRows / kProductThreads, kLoadsB = kDepth * kColumns / kProductThreads;
   constexpr int kStepB = kProductThreads / kColumns;
-  __shared__ __align__(16) float tile_a[kDepth][kRows + 4];
-  __shared__ __align__(16) float tile_b[kDepth][kColumns];
+  // Two of each: while a tile is used, the next one is fetched.
+  __shared__ __align__(16) float tile_a[2][kDepth][kRows + 4];
+  __shared__ __align__(16) float tile_b[2][kDepth][kColumns];
+  __shared__ typename Problem::Tap taps[2][kDepth];
 
   problem.select(static_cast<int>(blockIdx.z));
   const int thread = static_cast<int>(threadIdx.x), depth = problem.depth();
@@ -57,35 +60,47 @@ __global__ void __launch_bounds__(kProductThreads) tile_product_kernel(Problem p
   const auto column = problem.column(has_column ? my_column : 0);
 
   float next_a[kLoadsA], next_b[kLoadsB];
-  const auto load = [&](int begin) {
+  const auto prepare = [&](int tile) {
+    const int k = tile * kDepth + thread;
+    if (thread < kDepth && k < depth) taps[tile % 2][thread] = problem.tap(k);
+  };
+  const auto load = [&](int tile) {
+    const int left = depth - tile * kDepth;
 #pragma unroll
     for (int i = 0; i < kLoadsA; ++i) {
-      const int item = thread + i * kProductThreads;
-      const int k = begin + item % kDepth;
+      const int item = thread + i * kProductThreads, k = item % kDepth;
       const std::int64_t row = first_row + item / kDepth;
-      next_a[i] = row < problem.rows() && k < depth ? problem.a(row, k) : 0.0f;
+      next_a[i] = row < problem.rows() && k < left ? problem.a(problem.row(row), taps[tile % 2][k]) : 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < kLoadsB; ++i) {
-      const int k = begin + thread / kColumns + i * kStepB;
-      next_b[i] = has_column && k < depth ? problem.b(column, k) : 0.0f;
+      const int k = thread / kColumns + i * kStepB;
+      next_b[i] = has_column && k < left ? problem.b(column, taps[tile % 2][k]) : 0.0f;
     }
   };
 
   float sum[kEachRows][kEachColumns] = {};
+  const int tiles = (depth + kDepth - 1) / kDepth;
+  prepare(0);
+  prepare(1);
+  __syncthreads();
   load(0);
-  for (int begin = 0; begin < depth; begin += kDepth) {
+  for (int tile = 0; tile < tiles; ++tile) {
+    auto& a_now = tile_a[tile % 2];
+    auto& b_now = tile_b[tile % 2];
 #pragma unroll
     for (int i = 0; i < kLoadsA; ++i) {
       const int item = thread + i * kProductThreads;
-      tile_a[item % kDepth][item / kDepth] = next_a[i];
+      a_now[item % kDepth][item / kDepth] = next_a[i];
     }
 #pragma unroll
-    for (int i = 0; i < kLoadsB; ++i) tile_b[thread / kColumns + i * kStepB][thread % kColumns] = next_b[i];
+    for (int i = 0; i < kLoadsB; ++i) b_now[thread / kColumns + i * kStepB][thread % kColumns] = next_b[i];
     __syncthreads();
-    if (begin + kDepth < depth) load(begin + kDepth);
+    if (tile + 1 < tiles) load(tile + 1);
+    // The taps of this tile are used up since the barrier.
+    prepare(tile + 2);
     // Only the last tile is cut, and then k ends with the operands: 0 * 0 is never added to a finished sum.
-    const int end = depth - begin < kDepth ? depth - begin : kDepth;
+    const int end = depth - tile * kDepth < kDepth ? depth - tile * kDepth : kDepth;
 #pragma unroll
     for (int k = 0; k < kDepth; ++k) {
       if (k >= end) break;
@@ -93,17 +108,16 @@ __global__ void __launch_bounds__(kProductThreads) tile_product_kernel(Problem p
 #pragma unroll
       for (int i = 0; i < kEachRows; i += 4)
         *reinterpret_cast<float4*>(a + i) =
-            *reinterpret_cast<const float4*>(&tile_a[k][i / 4 * (4 * kRows / kEachRows) + down * 4]);
+            *reinterpret_cast<const float4*>(&a_now[k][i / 4 * (4 * kRows / kEachRows) + down * 4]);
 #pragma unroll
       for (int j = 0; j < kEachColumns; j += 4)
         *reinterpret_cast<float4*>(b + j) =
-            *reinterpret_cast<const float4*>(&tile_b[k][j / 4 * (4 * kAcross) + across * 4]);
+            *reinterpret_cast<const float4*>(&b_now[k][j / 4 * (4 * kAcross) + across * 4]);
 #pragma unroll
       for (int i = 0; i < kEachRows; ++i)
 #pragma unroll
         for (int j = 0; j < kEachColumns; ++j) sum[i][j] = __fmaf_rn(a[i], b[j], sum[i][j]);
     }
-    __syncthreads();
   }
 
 #pragma unroll

@@ -22,15 +22,22 @@ class StreamRows {
     if (rows > 0) machine.copy(q, host_rows(mine()), x);
   }
 
-  // The latents as they stand, whole on every rank.
-  const std::vector<float>& gather(Queue& q) {
-    if (x.elements() > 0) machine_.copy(q, x, host_rows(mine()));
+  // Rows of which each rank holds its own, whole on every rank; nothing for a null tensor.
+  std::vector<float> gather(Queue& q, const Tensor& own) {
+    if (!own) return {};
+    if (own.elements() > 0) machine_.copy(q, own, host_rows(mine()));
     q.wait();
     std::vector<Tensor> blocks;
     for (const Range& rows : owned_) blocks.push_back(host_rows(rows));
     communicator_.all_gather(q, blocks);
     q.wait();
     return whole_;
+  }
+  // This rank's rows of `whole`.
+  void scatter(Queue& q, const std::vector<float>& whole, const Tensor& own) {
+    whole_ = whole;
+    if (own.elements() > 0) machine_.copy(q, host_rows(mine()), own);
+    q.wait();
   }
 
   Tensor x, velocity;  // [own rows, width]
@@ -77,7 +84,17 @@ LatentState denoise(Machine& machine, Queue& q, Communicator& communicator, Tran
   // res_multistep keeps two clean estimates of each stream.
   Arena history(machine, 2 * (video.x.bytes() + audio.x.bytes()) + 4096);
   Sampler sampler(sampler_plan, history, video.x.shape, audio.x.shape);
-  const auto gathered = [&](std::int64_t step) { return LatentState{video.gather(q), audio.gather(q), step}; };
+  if (initial.step > 0) {
+    if (sampler.previous_video()) {
+      video.scatter(q, initial.previous_video, sampler.previous_video());
+      audio.scatter(q, initial.previous_audio, sampler.previous_audio());
+    }
+    sampler.resume(static_cast<int>(initial.step));
+  }
+  const auto gathered = [&](std::int64_t step) {
+    return LatentState{video.gather(q, video.x), audio.gather(q, audio.x), step,
+                       video.gather(q, sampler.previous_video()), audio.gather(q, sampler.previous_audio())};
+  };
 
   for (std::int64_t step = initial.step; step < sampler_plan.steps(); ++step) {
     if (calls.before_step) calls.before_step(step);
@@ -95,7 +112,7 @@ LatentState denoise(Machine& machine, Queue& q, Communicator& communicator, Tran
       calls.step({step + 1, sampler_plan.steps(), *std::max_element(seconds.begin(), seconds.end()), *least, *most,
                   sum(bytes)});
     }
-    if (calls.latents) calls.latents(gathered(step + 1));
+    if (calls.wants_latents && calls.wants_latents(step + 1)) calls.latents(gathered(step + 1));
   }
   return gathered(sampler_plan.steps());
 }

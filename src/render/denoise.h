@@ -16,6 +16,8 @@ struct LatentState {
   std::vector<float> video;  // [T * R, video_row]
   std::vector<float> audio;  // [2 A, audio_channels]
   std::int64_t step = 0;
+  // The clean estimates of the step before, which res_multistep needs to go on; empty otherwise.
+  std::vector<float> previous_video, previous_audio;
 };
 
 // What one step took, over all ranks.
@@ -28,14 +30,16 @@ struct StepReport {
 
 struct DenoiseCalls {
   std::function<void(const StepReport&)> step;
-  // The whole latents after each step, gathered only when this is set.
+  // Whether `latents` wants the state after `step` steps; asked on every rank alike.
+  std::function<bool(std::int64_t step)> wants_latents;
+  // The whole latents after a step, gathered for this.
   std::function<void(const LatentState&)> latents;
   // Called before each step; may throw.
   std::function<void(std::int64_t step)> before_step;
 };
 
-// Runs the plan from `initial` (step 0) to its end and returns the final latents, whole on every rank. The transformer
-// has begun the clip.
+// Runs the plan from `initial` (noise, or what a checkpoint kept) to its end and returns the final latents, whole on
+// every rank. The transformer has begun the clip.
 LatentState denoise(Machine& machine, Queue& q, Communicator& communicator, Transformer& transformer, const Clip& clip,
                     const ShardPlan& plan, const TransformerConfig& config, const SamplerPlan& sampler,
                     const LatentState& initial, const DenoiseCalls& calls);

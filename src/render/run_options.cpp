@@ -92,6 +92,13 @@ const std::vector<Option>& options() {
       choice("existing", {"skip", "overwrite", "refuse"}, &RunOptions::existing,
              "what to do with a scene that is rendered already: skip it where it is the same (and refuse where it is "
              "another), render it again, or refuse"),
+      choice("resume", {"resume", "restart", "refuse"}, &RunOptions::resume,
+             "what to do with a scene that was stopped: go on from its checkpoint, start it again, or refuse"),
+      count("checkpoint-steps", 0, &RunOptions::checkpoint_steps, "steps between checkpoints; 0: none are written"),
+      count("checkpoint-seconds", 0, &RunOptions::checkpoint_seconds,
+            "also write one when this many seconds have passed since the last; 0: by steps alone"),
+      choice("file-locking", {"auto", "on", "off"}, &RunOptions::file_locking,
+             "whether HDF5 locks checkpoints while it reads them; auto: where the file system can"),
       flag("keep-going", &RunOptions::keep_going, "render the good scenes of a run that also has bad ones (exit 3)"),
       text("dump", "FILE", &RunOptions::dump,
            "one scene: text states, rows of every step, frames and samples as "

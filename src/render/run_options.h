@@ -24,6 +24,10 @@ struct RunOptions {
   std::int64_t row_chunk = 0;                   // 0: automatic
   std::string partition = "auto";               // auto, fl2va, ref2va
   std::string existing = "skip";                // skip, overwrite, refuse
+  std::string resume = "resume";                // resume, restart, refuse
+  std::int64_t checkpoint_steps = 1;            // 0: none
+  std::int64_t checkpoint_seconds = 0;          // 0: by steps alone
+  std::string file_locking = "auto";            // auto, on, off
   std::string attention = "auto";               // auto, cudnn, own
   bool share_gpus = false;
   bool keep_going = false;

@@ -11,6 +11,7 @@
 #include "render/dump.h"
 #include "render/manifest.h"
 #include "render/outputs.h"
+#include "render/scene_checkpoint.h"
 #include "sampling/noise.h"
 #include "text/presentation.h"
 #include "text/text_encoder.h"
@@ -32,30 +33,49 @@ class SceneRender {
 
   void run() {
     facts_.hosts = s_.communicator().gather_text(s_.cluster().host());
-    encode_text();
+    facts_.model_identity = s_.model_identity(times_);
+    present_prompt();
+    const nlohmann::ordered_json identity = checkpoint_identity(s_, job_, times_);
+    std::optional<ResumedScene> resumed = look_for_checkpoint(identity);
+    encode_text(resumed);
     lay_out();
     announce();
-    const LatentState latents = sample();
+    checkpoints_.emplace(s_, job_, identity, text_, presentation_.tags, schedules_);
+    const LatentState latents = sample(resumed);
     facts_.video_hash = hash_hex(latents.video.data(), latents.video.size() * sizeof(float));
     facts_.audio_hash = hash_hex(latents.audio.data(), latents.audio.size() * sizeof(float));
-    if (s_.first()) {
-      facts_.model_identity = identity();
-    } else {
-      identity();
-    }
     decode(latents);
   }
 
  private:
-  const std::string& identity() { return s_.model_identity(times_); }
+  std::optional<ResumedScene> look_for_checkpoint(const nlohmann::ordered_json& identity) {
+    std::optional<ResumePoint> found;
+    std::string error;
+    try {
+      if (s_.first()) found = find_checkpoint(s_, job_, identity);
+    } catch (const UserError& e) {
+      error = e.what();
+    }
+    const std::string failed = first_error(s_.communicator(), s_.cluster().host(), error);
+    if (!failed.empty()) throw SceneError(failed);
+    return share_checkpoint(s_, found);
+  }
 
-  void encode_text() {
+  void present_prompt() {
     PresentationRequest request;
     request.prompt = job_.scene.prompt;
     PresentationLimits limits;
     limits.prompt_tokens = job_.scene.max_prompt_tokens;
     limits.rows = job_.scene.max_rows;
     presentation_ = present(s_.tokenizer(), s_.config().text, request, limits);
+  }
+
+  void encode_text(std::optional<ResumedScene>& resumed) {
+    if (resumed && resumed->text) {
+      text_ = resumed->text;
+      facts_.text_scheme = "from the checkpoint";
+      return;
+    }
     const WeightSet& weights = s_.weights(Component::text_encoder, times_);
     StageTimer timer(times_, "text");
     s_.fail_if_asked("text");
@@ -63,7 +83,8 @@ class SceneRender {
     states_ = encoder.encode(s_.queue(), presentation_);
     facts_.text_ranks = states_.participants;
     facts_.text_scheme = states_.sharding == TextSharding::rows ? "by rows" : "by outputs";
-    dump_.add("text", states_.hidden);
+    text_ = states_.hidden;
+    dump_.add("text", text_);
     if (s_.first())
       spdlog::info("text: {} rows encoded by {} of {} ranks {}", presentation_.rows(), facts_.text_ranks,
                    s_.cluster().size(), facts_.text_scheme);
@@ -130,25 +151,30 @@ class SceneRender {
     request.audio_latents = job_.geometry.audio_latents;
     request.audio_channels = s_.config().transformer.audio_channels;
     Noise noise = draw_noise(request);
-    return {std::move(noise.video), std::move(noise.audio), 0};
+    return {std::move(noise.video), std::move(noise.audio), 0, {}, {}};
   }
 
-  LatentState sample() {
+  LatentState sample(const std::optional<ResumedScene>& resumed) {
     Transformer& transformer = s_.transformer(times_);
     StageTimer timer(times_, "denoise");
     SamplerOptions options;
     options.kind = job_.scene.sampler;
     options.audio = job_.scene.audio_correction;
     options.carry = *job_.scene.shift / *job_.scene.audio_shift;
-    const LatentState initial = initial_latents();
+    const LatentState initial = resumed ? resumed->state : initial_latents();
     dump_latents("rows.initial", initial);
-    transformer.begin(s_.queue(), clip_, facts_.plan.shards, states_.hidden, {},
+    transformer.begin(s_.queue(), clip_, facts_.plan.shards, text_, {},
                       schedule_timesteps(schedules_.video.timesteps, schedules_.audio.timesteps));
     DenoiseCalls calls;
     calls.step = [&](const StepReport& report) { progress_.step(report, peak_resident_memory()); };
     calls.before_step = [&](std::int64_t) { s_.fail_if_asked("step"); };
-    if (!s_.options().dump.empty())
-      calls.latents = [&](const LatentState& state) { dump_latents("rows.step" + std::to_string(state.step), state); };
+    calls.wants_latents = [&](std::int64_t step) {
+      return !s_.options().dump.empty() || checkpoints_->due(step, schedules_.video.evaluations());
+    };
+    calls.latents = [&](const LatentState& state) {
+      dump_latents("rows.step" + std::to_string(state.step), state);
+      checkpoints_->keep(state);
+    };
     const double exchange_before = transformer.exchange_seconds();
     LatentState latents = denoise(s_.machine(), s_.queue(), s_.communicator(), transformer, clip_, facts_.plan.shards,
                                   s_.config().transformer, plan_sampler(options, schedules_), initial, calls);
@@ -176,7 +202,11 @@ class SceneRender {
     std::string error = outputs ? outputs->finish() : "";
     if (outputs && error.empty()) error = write_records(*outputs, timer);
     const std::string failed = first_error(s_.communicator(), s_.cluster().host(), error);
-    if (!failed.empty()) throw SceneError(failed);
+    if (!failed.empty()) {
+      checkpoints_->finish();
+      throw SceneError(failed);
+    }
+    checkpoints_->remove();
   }
 
   void decode_frames(const WeightSet& weights, const LatentState& latents, std::optional<SceneOutputs>& outputs) {
@@ -258,6 +288,8 @@ class SceneRender {
   RenderFacts facts_;
   Presentation presentation_;
   TextStates states_;
+  Tensor text_;  // host [L, width]: encoded, or from a checkpoint
+  std::optional<SceneCheckpoints> checkpoints_;
   Clip clip_;
   SchedulePair schedules_;
 };

@@ -47,8 +47,6 @@ void Bpe::encode(std::string_view bytes, std::vector<std::int32_t>& ids) const {
   Symbols symbols(bytes.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) symbols.id[i] = byte_ids_[static_cast<unsigned char>(bytes[i])];
 
-  using Candidate = std::pair<std::int32_t, std::int32_t>;  // rank, position of the left symbol
-  std::vector<Candidate> candidates;
   const auto rank_at = [&](std::int32_t left) {
     if (left == kNone) return kNone;
     const std::int32_t right = symbols.at(symbols.next, left);
@@ -56,17 +54,20 @@ void Bpe::encode(std::string_view bytes, std::vector<std::int32_t>& ids) const {
     const auto it = ranks_.find(pair_key(symbols.at(symbols.id, left), symbols.at(symbols.id, right)));
     return it == ranks_.end() ? kNone : it->second;
   };
+  // A candidate is its rank and the position of its left symbol in one number, so that the smallest comes first.
+  std::vector<std::uint64_t> candidates;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(bytes.size()); ++i) {
-    if (const std::int32_t rank = rank_at(i); rank != kNone) candidates.emplace_back(rank, i);
+    if (const std::int32_t rank = rank_at(i); rank != kNone) candidates.push_back(pair_key(rank, i));
   }
-  std::priority_queue heap(std::greater<Candidate>(), std::move(candidates));
+  std::priority_queue heap(std::greater<std::uint64_t>(), std::move(candidates));
   const auto consider = [&](std::int32_t left) {
-    if (const std::int32_t rank = rank_at(left); rank != kNone) heap.emplace(rank, left);
+    if (const std::int32_t rank = rank_at(left); rank != kNone) heap.push(pair_key(rank, left));
   };
   while (!heap.empty()) {
-    const auto [rank, left] = heap.top();
+    const std::uint64_t candidate = heap.top();
     heap.pop();
-    const Rule& rule = rules_[static_cast<std::size_t>(rank)];
+    const auto left = static_cast<std::int32_t>(candidate & 0xffffffffu);
+    const Rule& rule = rules_[candidate >> 32];
     const std::int32_t right = symbols.at(symbols.next, left);
     if (symbols.at(symbols.id, left) != rule.left || right == kNone || symbols.at(symbols.id, right) != rule.right) {
       continue;  // stale

@@ -26,6 +26,7 @@ class Bpe {
   void encode(std::string_view bytes, std::vector<std::int32_t>& ids) const;
 
  private:
+  // Two numbers that are not negative as one.
   static std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
     return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32) | static_cast<std::uint32_t>(right);
   }

@@ -22,8 +22,8 @@ void Problems::throw_if_any(const std::string& title) const {
 
 // Which file holds which tensor, as stated by an index file.
 struct ShardIndex {
-  fs::path path;                                       // empty: a single file
-  std::map<std::string, std::string> file_of;          // by tensor
+  fs::path path;                                               // empty: a single file
+  std::map<std::string, std::string> file_of;                  // by tensor
   std::map<std::string, std::vector<std::string>> tensors_of;  // by file
 };
 
@@ -34,11 +34,13 @@ static ShardIndex read_index(const fs::path& path) {
   o.ignore({"metadata"});
   const nlohmann::json map = o.raw("weight_map");
   o.finish();
-  if (!map.is_object() || map.empty()) throw UserError(path.string(), "weight_map", "", "expected an object of file names");
+  if (!map.is_object() || map.empty())
+    throw UserError(path.string(), "weight_map", "", "expected an object of file names");
   for (const auto& [tensor, file] : map.items()) {
     const std::string name = file.is_string() ? file.get<std::string>() : "";
     if (name.empty() || name.find('/') != std::string::npos || !name.ends_with(".safetensors"))
-      throw UserError(path.string(), "weight_map." + tensor, file.dump().substr(0, 60), "expected a safetensors file beside it");
+      throw UserError(path.string(), "weight_map." + tensor, file.dump().substr(0, 60),
+                      "expected a safetensors file beside it");
     index.file_of[tensor] = name;
     index.tensors_of[name].push_back(tensor);
   }
@@ -63,9 +65,10 @@ static ShardIndex find_files(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, ec))
     if (entry.path().extension() == ".safetensors") shards = entry.path().filename().string();
   throw UserError(folder.string(), "", shards,
-                  shards.empty() ? "no weights: expected model.safetensors, diffusion_pytorch_model.safetensors or shards "
-                                   "with their index"
-                                 : "the index of the shards is missing, expected NAME.safetensors.index.json");
+                  shards.empty()
+                      ? "no weights: expected model.safetensors, diffusion_pytorch_model.safetensors or shards "
+                        "with their index"
+                      : "the index of the shards is missing, expected NAME.safetensors.index.json");
 }
 
 // The check of one component: gathers headers, compares them with the plan, and keeps what it learned for the source.
@@ -112,7 +115,8 @@ class ComponentCheck {
   // Shards that hold nothing but tensors that may be ignored need not be there (spec/text.md 5.1).
   bool needed(const std::string& file) const {
     const auto& tensors = index_.tensors_of.at(file);
-    return tensors.empty() || !std::all_of(tensors.begin(), tensors.end(), [&](const auto& t) { return may_be_ignored(t); });
+    return tensors.empty() ||
+           !std::all_of(tensors.begin(), tensors.end(), [&](const auto& t) { return may_be_ignored(t); });
   }
 
   void open_files() {
@@ -145,8 +149,8 @@ class ComponentCheck {
         const std::string name = plan_.component == Component::audio_vae ? canonical_name(stored_name) : stored_name;
         const auto [it, added] = found_.try_emplace(name, Place{i, entry});
         if (!added)
-          report(files_[i].path(), fmt::format("tensor {} is also in {}", name,
-                                               files_[it->second.file].path().filename().string()));
+          report(files_[i].path(),
+                 fmt::format("tensor {} is also in {}", name, files_[it->second.file].path().filename().string()));
         if (index_.path.empty()) continue;
         const auto stated = index_.file_of.find(stored_name);
         if (stated == index_.file_of.end() || stated->second != file)
@@ -175,14 +179,14 @@ class ComponentCheck {
         }
         const TensorEntry& entry = it->second.entry;
         if (!(entry.shape == part.shape))
-          report(files_[it->second.file].path(), fmt::format("tensor {} has shape {}, expected {}", part.name,
-                                                             entry.shape.text(), part.shape.text()));
-        if (entry.dtype == t.dtype) continue;
-        if (convertible(entry.dtype, t.dtype)) ++converted[{entry.dtype, t.dtype}];
-        else
           report(files_[it->second.file].path(),
-                 fmt::format("tensor {} has dtype {}, expected {}", part.name, safetensors_name(entry.dtype),
-                             safetensors_name(t.dtype)));
+                 fmt::format("tensor {} has shape {}, expected {}", part.name, entry.shape.text(), part.shape.text()));
+        if (entry.dtype == t.dtype) continue;
+        if (convertible(entry.dtype, t.dtype))
+          ++converted[{entry.dtype, t.dtype}];
+        else
+          report(files_[it->second.file].path(), fmt::format("tensor {} has dtype {}, expected {}", part.name,
+                                                             safetensors_name(entry.dtype), safetensors_name(t.dtype)));
       }
     if (!missing.empty()) report(folder_, fmt::format("missing {}", listed(missing)));
     for (const auto& [types, n] : converted)

@@ -14,7 +14,9 @@ namespace h3 {
 // What was found wrong, over all components; one message in the end.
 class Problems {
  public:
-  void add(const std::filesystem::path& where, const std::string& what) { lines_.push_back(where.string() + ": " + what); }
+  void add(const std::filesystem::path& where, const std::string& what) {
+    lines_.push_back(where.string() + ": " + what);
+  }
   void add(const std::string& line) { lines_.push_back(line); }
   bool empty() const { return lines_.empty(); }
   // UserError with all of them, when there are any.
@@ -24,14 +26,14 @@ class Problems {
   std::vector<std::string> lines_;
 };
 
-// Opens `folder` (single file, or shards with an index) and checks it. `notes` receives what a user should know, such as
-// dtypes that are converted. Returns null when there were problems.
+// Opens `folder` (single file, or shards with an index) and checks it. `notes` receives what a user should know, such
+// as dtypes that are converted. Returns null when there were problems.
 std::shared_ptr<const FileSource> open_component(const ModelConfig& config, const ComponentPlan& plan, Layout layout,
                                                  const std::filesystem::path& folder, Problems& problems,
                                                  std::vector<std::string>& notes);
 
-// Reads the small tensors that must be finite (norms, scales, magnitudes) and those whose values are known (filters), and
-// reports the wrong ones.
+// Reads the small tensors that must be finite (norms, scales, magnitudes) and those whose values are known (filters),
+// and reports the wrong ones.
 void check_values(const ComponentPlan& plan, const TensorSource& source, const std::filesystem::path& folder,
                   Problems& problems, std::vector<std::string>& notes);
 

@@ -17,8 +17,10 @@ static bool must_be_finite(Role role) {
     case Role::snake_log:
     case Role::magnitude:
     case Role::filter:
-    case Role::frequencies: return true;
-    default: return false;
+    case Role::frequencies:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -35,8 +37,10 @@ static void compare_known(const PlannedTensor& t, const float* found, std::strin
 static void check_tensor(const PlannedTensor& t, const TensorSource& source, std::string* problem, std::string* note) {
   const std::vector<std::byte> data = source.read(t);
   const std::int64_t at = find_non_finite(data.data(), t.dtype, t.shape.elements());
-  if (at >= 0) *problem = fmt::format("tensor {} holds a NaN or infinite value at {}", t.name, at);
-  else if (!t.values.empty()) compare_known(t, reinterpret_cast<const float*>(data.data()), problem, note);
+  if (at >= 0)
+    *problem = fmt::format("tensor {} holds a NaN or infinite value at {}", t.name, at);
+  else if (!t.values.empty())
+    compare_known(t, reinterpret_cast<const float*>(data.data()), problem, note);
 }
 
 void check_values(const ComponentPlan& plan, const TensorSource& source, const std::filesystem::path& folder,

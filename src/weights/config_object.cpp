@@ -67,7 +67,8 @@ std::int64_t ConfigObject::integer(const std::string& key, std::int64_t low, std
 
 double ConfigObject::number(const std::string& key) {
   const json& v = at(key);
-  if (!v.is_number() || !std::isfinite(v.get<double>()) || v.get<double>() <= 0) fail(key, "expected a positive number");
+  if (!v.is_number() || !std::isfinite(v.get<double>()) || v.get<double>() <= 0)
+    fail(key, "expected a positive number");
   return v.get<double>();
 }
 
@@ -90,8 +91,7 @@ std::vector<std::int64_t> ConfigObject::integers_of(const json& list, const std:
 
 std::vector<std::int64_t> ConfigObject::integers(const std::string& key, std::size_t count) {
   std::vector<std::int64_t> values = integers_of(at(key), key);
-  if (count != 0 && values.size() != count)
-    fail(key, fmt::format("has {} entries, expected {}", values.size(), count));
+  if (count != 0 && values.size() != count) fail(key, fmt::format("has {} entries, expected {}", values.size(), count));
   return values;
 }
 
@@ -116,9 +116,13 @@ std::vector<std::vector<std::int64_t>> ConfigObject::integer_lists(const std::st
   return values;
 }
 
-ConfigObject ConfigObject::object(const std::string& key) { return {file_, field(key), at(key)}; }
+ConfigObject ConfigObject::object(const std::string& key) {
+  return {file_, field(key), at(key)};
+}
 
-json ConfigObject::raw(const std::string& key) { return at(key); }
+json ConfigObject::raw(const std::string& key) {
+  return at(key);
+}
 
 std::int64_t ConfigObject::integer_or(const std::string& key, std::int64_t fallback) {
   known_.insert(key);
@@ -139,7 +143,9 @@ void ConfigObject::allow(const std::string& key, const json& value) {
   if (has(key)) require(key, value);
 }
 
-void ConfigObject::ignore(std::initializer_list<const char*> keys) { known_.insert(keys.begin(), keys.end()); }
+void ConfigObject::ignore(std::initializer_list<const char*> keys) {
+  known_.insert(keys.begin(), keys.end());
+}
 
 void ConfigObject::finish() const {
   for (const auto& [key, value] : object_.items()) {

@@ -1,5 +1,6 @@
-// One object of a JSON configuration file, read strictly: every key is asked for by name and type, and what nobody asked
-// for is an error that suggests the nearest known key. Every error names file, field, value and what would be right.
+// One object of a JSON configuration file, read strictly: every key is asked for by name and type, and what nobody
+// asked for is an error that suggests the nearest known key. Every error names file, field, value and what would be
+// right.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +32,10 @@ class ConfigObject {
 
   // Required fields of one type within limits.
   std::int64_t integer(const std::string& key, std::int64_t low = 1, std::int64_t high = 1 << 24);
-  double number(const std::string& key);           // positive
+  double number(const std::string& key);  // positive
   std::string text(const std::string& key);
-  std::vector<std::int64_t> integers(const std::string& key, std::size_t count = 0);  // positive; count 0: any, not empty
+  std::vector<std::int64_t> integers(const std::string& key,
+                                     std::size_t count = 0);  // positive; count 0: any, not empty
   std::vector<float> floats(const std::string& key, std::size_t count);
   std::vector<std::vector<std::int64_t>> integer_lists(const std::string& key);
   ConfigObject object(const std::string& key);

@@ -25,8 +25,8 @@ static void read_video_geometry(ConfigObject& o, VideoVaeConfig& c) {
   c.latents_std = o.floats("latents_std", static_cast<std::size_t>(c.latent_channels));
   o.allow("source_path", "source");
   o.allow("source_safetensors_path", "model.safetensors");
-  o.ignore({"mode", "auto_map", "source_class_name", "vae_parallel_tiling", "vae_encoder_parallel", "vae_decoder_parallel",
-            "vae_chunk_dim"});
+  o.ignore({"mode", "auto_map", "source_class_name", "vae_parallel_tiling", "vae_encoder_parallel",
+            "vae_decoder_parallel", "vae_chunk_dim"});
   o.finish();
 }
 
@@ -66,7 +66,8 @@ static void read_video_network(const fs::path& folder, VideoVaeConfig& c) {
   o.allow("vae_ratio_t", 4);
   o.require("padding_mode", "reflect");
   o.allow("padding_mode_t", "zeros");
-  for (const char* key : {"causal_encoder", "use_3d_conv", "use_t_isolated_gn", "use_vit_decoder"}) o.require(key, true);
+  for (const char* key : {"causal_encoder", "use_3d_conv", "use_t_isolated_gn", "use_vit_decoder"})
+    o.require(key, true);
   o.require("causal_decoder", false);
   o.allow("pixel_norm_type", "imagenet");
   o.allow("scaling_factor", 1.0);
@@ -104,8 +105,10 @@ static std::optional<std::int64_t> yaml_number(const std::string& text, const st
 // config.yaml repeats four numbers; it must agree with the other two files (spec/vae.md 14).
 static void check_yaml(const fs::path& file, const AudioVaeConfig& c) {
   const std::string text = read_file(file);
-  const std::pair<const char*, std::int64_t> expected[] = {
-      {"sr", c.sample_rate}, {"decoder_dim", c.decoder_dim}, {"audio_channel", 1}, {"vae_latent_channels", c.latent_channels}};
+  const std::pair<const char*, std::int64_t> expected[] = {{"sr", c.sample_rate},
+                                                           {"decoder_dim", c.decoder_dim},
+                                                           {"audio_channel", 1},
+                                                           {"vae_latent_channels", c.latent_channels}};
   for (const auto& [key, value] : expected) {
     const auto stated = yaml_number(text, key);
     if (stated != value)

@@ -39,8 +39,8 @@ static void read_rope(ConfigObject& o, TextConfig& c) {
 static void read_language_model(ConfigObject o, TextConfig& c) {
   o.require("hidden_act", "silu");
   o.allow("attention_bias", false);
-  o.ignore({"attention_dropout", "bos_token_id", "eos_token_id", "pad_token_id", "dtype", "torch_dtype", "initializer_range",
-            "max_position_embeddings", "model_type", "use_cache", "tie_word_embeddings"});
+  o.ignore({"attention_dropout", "bos_token_id", "eos_token_id", "pad_token_id", "dtype", "torch_dtype",
+            "initializer_range", "max_position_embeddings", "model_type", "use_cache", "tie_word_embeddings"});
   c.hidden = o.integer("hidden_size");
   c.layers = o.integer("num_hidden_layers");
   c.heads = o.integer("num_attention_heads");

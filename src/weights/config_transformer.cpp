@@ -7,12 +7,12 @@ namespace h3 {
 struct TransformerFields {
   const char *class_name, *refiner_layers, *ffn, *video_channels, *audio_channels, *freq_dim, *time_hidden, *rope_freqs;
 };
-constexpr TransformerFields kDiffusers = {"MiniMaxH3Transformer3DModel", "num_refiner_layers",    "ffn_dim",
-                                          "in_channels",                 "audio_in_channels",     "freq_dim",
-                                          "time_embed_hidden_dim",       "rope_freq_dim"};
-constexpr TransformerFields kOriginal = {"MiniMaxH3DiTModel",      "token_refiner_num_layers", "ffn_hidden_size",
-                                         "latents_dim",            "audio_latents_dim",        "timestep_input_dim",
-                                         "time_embed_hidden_size", "rope_inv_freq_len"};
+constexpr TransformerFields kDiffusers = {
+    "MiniMaxH3Transformer3DModel", "num_refiner_layers", "ffn_dim", "in_channels", "audio_in_channels", "freq_dim",
+    "time_embed_hidden_dim",       "rope_freq_dim"};
+constexpr TransformerFields kOriginal = {
+    "MiniMaxH3DiTModel", "token_refiner_num_layers", "ffn_hidden_size",        "latents_dim",
+    "audio_latents_dim", "timestep_input_dim",       "time_embed_hidden_size", "rope_inv_freq_len"};
 
 TransformerConfig read_transformer_config(const std::filesystem::path& folder, Layout layout) {
   const TransformerFields& names = layout == Layout::diffusers ? kDiffusers : kOriginal;

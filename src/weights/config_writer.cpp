@@ -7,7 +7,9 @@ namespace h3 {
 using Json = nlohmann::ordered_json;
 
 // The shortest decimal that reads back as this float32: "1e-05", not 9.99999974e-06.
-static Json short_number(float value) { return Json::parse(fmt::format("{}", value)); }
+static Json short_number(float value) {
+  return Json::parse(fmt::format("{}", value));
+}
 
 static Json short_numbers(const std::vector<float>& values) {
   Json list = Json::array();
@@ -124,7 +126,9 @@ static Json audio_json(const AudioVaeConfig& c) {
           {"sampling_rate", c.sample_rate}};
 }
 
-static Json scheduler_json(double shift) { return {{"_class_name", "MiniMaxH3Scheduler"}, {"shift", shift}}; }
+static Json scheduler_json(double shift) {
+  return {{"_class_name", "MiniMaxH3Scheduler"}, {"shift", shift}};
+}
 
 // One partition serves all tasks: `transformer_ref` points at the folder `transformer`.
 static Json index_json(const ModelConfig& c) {

@@ -10,10 +10,14 @@ namespace h3 {
 template <typename Call>
 static auto with_type(DType type, Call call) {
   switch (type) {
-    case DType::f32: return call(float{});
-    case DType::bf16: return call(bf16_t{});
-    case DType::f16: return call(f16_t{});
-    default: throw RunError(fmt::format("no conversion of {}", name_of(type)));
+    case DType::f32:
+      return call(float{});
+    case DType::bf16:
+      return call(bf16_t{});
+    case DType::f16:
+      return call(f16_t{});
+    default:
+      throw RunError(fmt::format("no conversion of {}", name_of(type)));
   }
 }
 

@@ -55,7 +55,8 @@ static json read_entries(const fs::path& file) {
 std::string DigestMemo::find(const std::string& key) const {
   if (file_.empty() || key.empty()) return "";
   for (const json& e : read_entries(file_))
-    if (e.is_array() && e.size() == 2 && e[0] == key && e[1].is_string() && e[1].get<std::string>().size() == 32) return e[1];
+    if (e.is_array() && e.size() == 2 && e[0] == key && e[1].is_string() && e[1].get<std::string>().size() == 32)
+      return e[1];
   return "";
 }
 

@@ -1,5 +1,6 @@
 // How much memory this host can still give: what the kernel calls available, or less where a control group (a batch
-// job, a container) sets a limit. Measured before large blocks are asked for, since exceeding a limit kills the process.
+// job, a container) sets a limit. Measured before large blocks are asked for, since exceeding a limit kills the
+// process.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace h3 {
 
 struct HostMemory {
   std::uint64_t total = 0, available = 0;  // bytes
-  std::string limit;  // what bounds it, "the host" or the control group's name
+  std::string limit;                       // what bounds it, "the host" or the control group's name
 };
 HostMemory host_memory();
 

@@ -43,7 +43,8 @@ static std::string sorted_hash(const std::string& text) {
 }
 
 // This rank's share of the tensors, the largest first, so that shares and threads end together.
-static std::string hash_share(const ComponentPlan& plan, const TensorSource& source, const WeightMemory& memory, int threads) {
+static std::string hash_share(const ComponentPlan& plan, const TensorSource& source, const WeightMemory& memory,
+                              int threads) {
   std::vector<const PlannedTensor*> order;
   for (const PlannedTensor& t : plan.tensors) order.push_back(&t);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->bytes() > b->bytes(); });
@@ -70,8 +71,7 @@ std::string component_identity(const ModelFolder& model, Component component, Pa
   const ComponentPlan& plan = model.plan(component);
   const std::string base = fmt::format("{} {} {}", kIdentityVersion, name_of(component), plan_hash(plan));
   const FileSource* files = model.files(component, partition);
-  if (files == nullptr)
-    return hash_hex(fmt::format("{} synthetic {} seed {}", base, kSyntheticVersion, model.seed()));
+  if (files == nullptr) return hash_hex(fmt::format("{} synthetic {} seed {}", base, kSyntheticVersion, model.seed()));
   const DigestMemo memo(options.cache);
   const std::string key = DigestMemo::key(fmt::format("{} {}", base, name_of(model.layout())), files->files());
   // Rank 0 alone looks: the ranks of a node might find different files or a memo that is just being replaced.

@@ -1,6 +1,6 @@
 // What a model is, in 32 hex digits: equal for the same weights and numbers in either layout, in any shards, on any
-// machine, and different otherwise (DESIGN 7, "Model identity"). Hashing reads every byte once; the digests of files that
-// have not changed since are remembered.
+// machine, and different otherwise (DESIGN 7, "Model identity"). Hashing reads every byte once; the digests of files
+// that have not changed since are remembered.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,15 @@
 namespace h3 {
 
 struct IdentityOptions {
-  // Where digests are remembered; empty: $XDG_CACHE_HOME/h3render, or ~/.cache/h3render. A folder that cannot be used is
-  // no error, nothing is remembered then.
+  // Where digests are remembered; empty: $XDG_CACHE_HOME/h3render, or ~/.cache/h3render. A folder that cannot be used
+  // is no error, nothing is remembered then.
   std::filesystem::path cache{};
   int threads = 0;  // of this rank; 0: the node's cores over its ranks
 };
 
 // XXH3-128 over the sorted lines "name dtype shape digest" of a component's canonical tensors, where the digest is the
-// XXH3-128 of the tensor's bytes in canonical row order and stored dtype. The ranks of a node share the hashing; all call
-// it and get the same. Synthetic weights: of seed, generator version and plan, without making them.
+// XXH3-128 of the tensor's bytes in canonical row order and stored dtype. The ranks of a node share the hashing; all
+// call it and get the same. Synthetic weights: of seed, generator version and plan, without making them.
 std::string component_identity(const ModelFolder& model, Component component, Partition partition, WeightMemory& memory,
                                const IdentityOptions& options = {});
 

@@ -17,10 +17,12 @@ constexpr std::size_t kTaskBytes = 16 << 20;  // stored bytes that one task read
 DType loaded_dtype(const PlannedTensor& t, Component component, const LoadOptions& options) {
   switch (component) {
     case Component::transformer:
-    case Component::text_encoder: return options.precision == Precision::f32 ? DType::f32 : t.dtype;
+    case Component::text_encoder:
+      return options.precision == Precision::f32 ? DType::f32 : t.dtype;
     case Component::video_vae:
       return options.vae_profile == VaeProfile::R && t.block_linear ? DType::f16 : DType::f32;
-    case Component::audio_vae: return DType::f32;
+    case Component::audio_vae:
+      return DType::f32;
   }
   throw RunError("unknown component");
 }
@@ -110,8 +112,8 @@ std::string fold(const Task& task, const TensorSource& source, float* to) {
 std::string run_task(const Task& task, const TensorSource& source, std::byte* block) {
   const LoadedTensor& loaded = task.target->loaded;
   const PlannedTensor& t = *task.target->source;
-  std::byte* to = block + loaded.offset +
-                  static_cast<std::size_t>(task.begin * t.row_elements()) * size_of(loaded.dtype);
+  std::byte* to =
+      block + loaded.offset + static_cast<std::size_t>(task.begin * t.row_elements()) * size_of(loaded.dtype);
   if (task.target->magnitude != nullptr) return fold(task, source, reinterpret_cast<float*>(to));
   if (loaded.dtype == t.dtype) {
     source.read_rows(t, task.begin, task.end, to);
@@ -133,7 +135,8 @@ MemoryPlan plan_memory(const ComponentPlan& plan, const LoadOptions& options) {
   return memory;
 }
 
-WeightSet load_component(const ModelFolder& model, Component component, const LoadOptions& options, WeightMemory& memory) {
+WeightSet load_component(const ModelFolder& model, Component component, const LoadOptions& options,
+                         WeightMemory& memory) {
   const std::vector<Target> targets = targets_of(model.plan(component), options);
   const TensorSource& source = model.source(component, options.partition);
   const std::shared_ptr<WeightBlock> block = memory.allocate(block_bytes(targets), name_of(component));

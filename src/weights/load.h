@@ -1,5 +1,5 @@
-// Fills memory with the weights of a component: canonical row orders, the dtypes that the precision asks for, weight norm
-// folded. The ranks of a node share the work; the bytes do not depend on how many there are.
+// Fills memory with the weights of a component: canonical row orders, the dtypes that the precision asks for, weight
+// norm folded. The ranks of a node share the work; the bytes do not depend on how many there are.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,9 @@
 namespace h3 {
 
 struct LoadOptions {
-  Precision precision = Precision::f32;      // transformer and text encoder
-  VaeProfile vae_profile = VaeProfile::F;    // video VAE
-  Partition partition = Partition::fl2va;    // transformer
+  Precision precision = Precision::f32;    // transformer and text encoder
+  VaeProfile vae_profile = VaeProfile::F;  // video VAE
+  Partition partition = Partition::fl2va;  // transformer
   // The tensors to load, by name in the WeightSet ("blocks.3.adaln_proj.linear.weight"); empty: all.
   std::function<bool(std::string_view)> wanted;
   int threads = 0;  // of this rank; 0: the node's cores over its ranks
@@ -42,9 +42,10 @@ struct MemoryPlan {
 // VAE f32, `NAME.weight` for each pair of weight_g and weight_v (spec/dit.md 4.1, text.md 5.5, vae.md 8.2 and 15).
 MemoryPlan plan_memory(const ComponentPlan& plan, const LoadOptions& options);
 
-// Loads a component into `memory`; all ranks of the node call it. The set keeps its memory alive. UserError on every rank of
-// the node, naming all tensors, for values that no model can have; RunError when reading fails.
-WeightSet load_component(const ModelFolder& model, Component component, const LoadOptions& options, WeightMemory& memory);
+// Loads a component into `memory`; all ranks of the node call it. The set keeps its memory alive. UserError on every
+// rank of the node, naming all tensors, for values that no model can have; RunError when reading fails.
+WeightSet load_component(const ModelFolder& model, Component component, const LoadOptions& options,
+                         WeightMemory& memory);
 // The same for one rank, in memory of its own.
 WeightSet load_component(const ModelFolder& model, Component component, const LoadOptions& options = {});
 

@@ -13,9 +13,15 @@ static std::int64_t product(const std::vector<std::int64_t>& v) {
   return std::accumulate(v.begin(), v.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-std::int64_t VideoVaeConfig::ratio_s() const { return product(spatial_down); }
-std::int64_t VideoVaeConfig::ratio_t() const { return product(temporal_down); }
-std::int64_t AudioVaeConfig::hop() const { return product(encoder_rates); }
+std::int64_t VideoVaeConfig::ratio_s() const {
+  return product(spatial_down);
+}
+std::int64_t VideoVaeConfig::ratio_t() const {
+  return product(temporal_down);
+}
+std::int64_t AudioVaeConfig::hop() const {
+  return product(encoder_rates);
+}
 
 static void expect(bool holds, const std::string& where, const std::string& what, const std::string& value,
                    const std::string& expected) {
@@ -76,7 +82,8 @@ void check_config(const VideoVaeConfig& c, const std::string& where) {
   expect_equal(c.temporal_down.size(), c.widths.size(), where, "temporal factors, number of levels");
   for (std::size_t level = 0; level < c.widths.size(); ++level) {
     const std::int64_t s = c.spatial_down[level], t = c.temporal_down[level];
-    expect(s == 2 || (s == 1 && t == 1), where, "spatial factor", std::to_string(s), "expected 1 or 2, 2 where time is halved");
+    expect(s == 2 || (s == 1 && t == 1), where, "spatial factor", std::to_string(s),
+           "expected 1 or 2, 2 where time is halved");
     expect(t == 1 || t == 2, where, "temporal factor", std::to_string(t), "expected 1 or 2");
     expect_multiple(c.widths[level], c.norm_groups, where, "encoder width", "the norm's groups");
   }
@@ -117,9 +124,12 @@ void check_config(const AudioVaeConfig& c, const std::string& where) {
 }
 
 void check_config(const ModelConfig& c, const std::string& where) {
-  expect_equal(c.transformer.text_dim, c.text.hidden, where, "text width of the transformer, width of the text encoder");
-  expect_equal(c.transformer.video_channels, c.video_vae.latent_channels, where, "video channels of transformer and VAE");
-  expect_equal(c.transformer.audio_channels, c.audio_vae.latent_channels, where, "audio channels of transformer and VAE");
+  expect_equal(c.transformer.text_dim, c.text.hidden, where,
+               "text width of the transformer, width of the text encoder");
+  expect_equal(c.transformer.video_channels, c.video_vae.latent_channels, where,
+               "video channels of transformer and VAE");
+  expect_equal(c.transformer.audio_channels, c.audio_vae.latent_channels, where,
+               "audio channels of transformer and VAE");
   expect(c.canvas_short_edge >= 32 && c.canvas_max_pixels >= 32 * 32, where, "canvas_short_edge, canvas_max_pixels",
          fmt::format("{}, {}", c.canvas_short_edge, c.canvas_max_pixels), "expected at least 32 and 1024");
   expect(c.reference_short_edge >= 32, where, "reference_image_short_edge", std::to_string(c.reference_short_edge),
@@ -150,14 +160,14 @@ static VideoVaeConfig released_video_vae() {
   c.spatial_down = {2, 2, 2, 2, 1, 1};
   c.temporal_down = {1, 2, 2, 1, 1, 1};
   c.decoder_layers = 36, c.decoder_heads = 32, c.decoder_head_dim = 64;
-  c.latents_mean = {0.858090341f,   -0.960659146f, 1.06616402f,   -0.509032547f,  -0.272758186f, -1.36754143f,
-                    -0.255325496f,  -0.269075543f, -0.537684083f, -0.0464097299f, 0.665737033f,  0.196901277f,
-                    -0.546060801f,  -0.403534204f, -0.236830249f, 0.259284526f,   -0.301339447f, 0.211341992f,
-                    -1.12068486f,   0.358193338f,  -0.0422514379f, 0.260482997f,  0.228640929f,  0.705603182f};
-  c.latents_std = {1.22237742f,  1.27672637f,  1.68317747f,  1.75494552f,  1.56362164f,  2.19414353f,
-                   0.965313792f, 1.0569886f,   0.841948926f, 0.772995293f, 1.89559376f,  0.946841836f,
-                   0.799680948f, 0.449889004f, 0.719739974f, 0.693629324f, 2.96109509f,  2.76941991f,
-                   3.04961848f,  2.10880542f,  3.27622628f,  3.1627357f,   2.2816813f,   2.61278439f};
+  c.latents_mean = {0.858090341f,  -0.960659146f, 1.06616402f,    -0.509032547f,  -0.272758186f, -1.36754143f,
+                    -0.255325496f, -0.269075543f, -0.537684083f,  -0.0464097299f, 0.665737033f,  0.196901277f,
+                    -0.546060801f, -0.403534204f, -0.236830249f,  0.259284526f,   -0.301339447f, 0.211341992f,
+                    -1.12068486f,  0.358193338f,  -0.0422514379f, 0.260482997f,   0.228640929f,  0.705603182f};
+  c.latents_std = {1.22237742f,  1.27672637f,  1.68317747f,  1.75494552f,  1.56362164f, 2.19414353f,
+                   0.965313792f, 1.0569886f,   0.841948926f, 0.772995293f, 1.89559376f, 0.946841836f,
+                   0.799680948f, 0.449889004f, 0.719739974f, 0.693629324f, 2.96109509f, 2.76941991f,
+                   3.04961848f,  2.10880542f,  3.27622628f,  3.1627357f,   2.2816813f,  2.61278439f};
   return c;
 }
 
@@ -169,16 +179,17 @@ static AudioVaeConfig released_audio_vae() {
   c.decoder_kernels = {9, 9, 4, 4, 4, 4, 4};
   c.resblock_kernels = {3, 7, 11};
   c.resblock_dilations = {{1, 3, 5}, {1, 3, 5}, {1, 3, 5}};
-  c.latents_mean = {-0.0202116873f, 0.387646645f,  -0.0439827964f, -0.285915136f, 0.0817968622f, -0.357826412f,
-                    0.0406238101f,  -0.0155253448f, -0.223362476f, 0.182100683f,  0.29417789f,   -0.0790116787f,
-                    -0.0568150729f, -0.369902819f, -0.316163152f,  0.590595126f,  -0.0521395691f, 0.0136731602f,
-                    -0.0369164795f, 0.0973266065f, -0.339466244f,  -0.306856781f, -0.24504599f,  -0.0346985236f,
-                    0.0286803227f,  -0.212177798f, -0.16782631f,   0.322128803f,  -0.122305587f, 0.435660481f,
+  c.latents_mean = {-0.0202116873f, 0.387646645f,   -0.0439827964f, -0.285915136f, 0.0817968622f,  -0.357826412f,
+                    0.0406238101f,  -0.0155253448f, -0.223362476f,  0.182100683f,  0.29417789f,    -0.0790116787f,
+                    -0.0568150729f, -0.369902819f,  -0.316163152f,  0.590595126f,  -0.0521395691f, 0.0136731602f,
+                    -0.0369164795f, 0.0973266065f,  -0.339466244f,  -0.306856781f, -0.24504599f,   -0.0346985236f,
+                    0.0286803227f,  -0.212177798f,  -0.16782631f,   0.322128803f,  -0.122305587f,  0.435660481f,
                     -0.0502599217f, 0.397925824f};
-  c.latents_std = {1.68955243f, 2.76263738f, 1.79453444f, 1.68016815f, 1.63902271f, 2.77882981f, 1.76590896f, 1.61997581f,
-                   2.63365245f, 1.85393572f, 2.50564981f, 1.81101918f, 1.95796573f, 1.66854978f, 1.49224699f, 3.29867029f,
-                   1.94918048f, 1.87200034f, 1.833408f,   1.64880705f, 1.61769581f, 1.91314495f, 1.56952453f, 1.69436598f,
-                   1.83184206f, 1.5540638f,  1.93449306f, 1.59919822f, 1.71804595f, 1.63072193f, 1.8661226f,  1.56137681f};
+  c.latents_std = {1.68955243f, 2.76263738f, 1.79453444f, 1.68016815f, 1.63902271f, 2.77882981f, 1.76590896f,
+                   1.61997581f, 2.63365245f, 1.85393572f, 2.50564981f, 1.81101918f, 1.95796573f, 1.66854978f,
+                   1.49224699f, 3.29867029f, 1.94918048f, 1.87200034f, 1.833408f,   1.64880705f, 1.61769581f,
+                   1.91314495f, 1.56952453f, 1.69436598f, 1.83184206f, 1.5540638f,  1.93449306f, 1.59919822f,
+                   1.71804595f, 1.63072193f, 1.8661226f,  1.56137681f};
   return c;
 }
 

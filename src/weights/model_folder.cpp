@@ -19,7 +19,9 @@ ModelFolder::Key ModelFolder::key(Component component, Partition partition) {
   return {component, component == Component::transformer ? partition : Partition::fl2va};
 }
 
-bool ModelFolder::has(Partition partition) const { return sources_.contains(key(Component::transformer, partition)); }
+bool ModelFolder::has(Partition partition) const {
+  return sources_.contains(key(Component::transformer, partition));
+}
 
 const TensorSource& ModelFolder::source(Component component, Partition partition) const {
   const auto it = sources_.find(key(component, partition));
@@ -56,7 +58,8 @@ void ModelFolder::open_files(const OpenOptions& options) {
   problems.throw_if_any(name_);
   if (one_transformer() && !options.partitions.empty())
     for (Partition partition : options.partitions)
-      sources_[key(Component::transformer, partition)] = sources_[key(Component::transformer, options.partitions.front())];
+      sources_[key(Component::transformer, partition)] =
+          sources_[key(Component::transformer, options.partitions.front())];
 }
 
 void ModelFolder::open_synthetic(const std::string& name) {
@@ -84,8 +87,8 @@ ModelFolder open_model(const std::string& name, const OpenOptions& options) {
     model.open_synthetic(name);
   } else {
     model.paths_ = find_model(name);
-    model.config_ =
-        model.paths_.layout == Layout::diffusers ? read_diffusers_config(model.paths_) : read_original_config(model.paths_);
+    model.config_ = model.paths_.layout == Layout::diffusers ? read_diffusers_config(model.paths_)
+                                                             : read_original_config(model.paths_);
   }
   for (Component component : kComponents) model.plans_[component] = plan_component(model.config_, component);
   if (!options.weights) return model;

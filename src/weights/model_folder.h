@@ -1,5 +1,5 @@
-// A model that can be loaded: a folder of either layout, or seeded synthetic weights of any configuration. Opening reads
-// configuration files and the headers of all weights and checks them strictly; values are read by load_component.
+// A model that can be loaded: a folder of either layout, or seeded synthetic weights of any configuration. Opening
+// reads configuration files and the headers of all weights and checks them strictly; values are read by load_component.
 #pragma once
 
 #include <filesystem>
@@ -63,8 +63,8 @@ class ModelFolder {
 };
 
 // `name` is a model folder, or "synthetic:SEED" for the released configuration, or "synthetic:SEED:FOLDER" for that of
-// FOLDER. Needs neither MPI nor a GPU and takes well under a second for the released model. UserError with everything that
-// is wrong in one message.
+// FOLDER. Needs neither MPI nor a GPU and takes well under a second for the released model. UserError with everything
+// that is wrong in one message.
 ModelFolder open_model(const std::string& name, const OpenOptions& options = {});
 
 }  // namespace h3

@@ -12,14 +12,20 @@ namespace h3 {
 
 namespace fs = std::filesystem;
 
-std::string_view name_of(Partition partition) { return partition == Partition::fl2va ? "FL2VA" : "Ref2VA"; }
+std::string_view name_of(Partition partition) {
+  return partition == Partition::fl2va ? "FL2VA" : "Ref2VA";
+}
 
 const fs::path& ModelPaths::folder(Component component, Partition partition) const {
   switch (component) {
-    case Component::transformer: return transformer[static_cast<std::size_t>(partition)];
-    case Component::text_encoder: return text_encoder;
-    case Component::video_vae: return video_weights;
-    case Component::audio_vae: return audio_vae;
+    case Component::transformer:
+      return transformer[static_cast<std::size_t>(partition)];
+    case Component::text_encoder:
+      return text_encoder;
+    case Component::video_vae:
+      return video_weights;
+    case Component::audio_vae:
+      return audio_vae;
   }
   throw RunError("unknown component");
 }
@@ -71,7 +77,8 @@ static std::string stated_subfolder(const fs::path& index, const char* component
   const auto& stated = (*entry)[2].value("subfolder", nlohmann::json(component));
   const std::string name = stated.is_string() ? stated.get<std::string>() : "";
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
-    throw UserError(index.string(), fmt::format("{}.subfolder", component), stated.dump(), "expected a folder of the model");
+    throw UserError(index.string(), fmt::format("{}.subfolder", component), stated.dump(),
+                    "expected a folder of the model");
   return name;
 }
 
@@ -109,7 +116,9 @@ static Partition bundle_partition(const fs::path& bundle) {
   return partition_by_name(bundle);
 }
 
-static bool is_bundle(const fs::path& folder) { return is_folder(folder / "video_vae") && is_folder(folder / "audio_vae"); }
+static bool is_bundle(const fs::path& folder) {
+  return is_folder(folder / "video_vae") && is_folder(folder / "audio_vae");
+}
 
 static ModelPaths original_paths(const fs::path& root) {
   ModelPaths p;
@@ -117,8 +126,10 @@ static ModelPaths original_paths(const fs::path& root) {
   p.root = root;
   fs::path bundle;
   std::vector<fs::path> bundles;
-  if (is_bundle(root)) bundles = {root};
-  else bundles = {root / "FL2VA", root / "Ref2VA"};
+  if (is_bundle(root))
+    bundles = {root};
+  else
+    bundles = {root / "FL2VA", root / "Ref2VA"};
   for (const fs::path& b : bundles) {
     if (!is_bundle(b)) continue;
     if (bundle.empty()) bundle = b;
@@ -140,16 +151,18 @@ static ModelPaths original_paths(const fs::path& root) {
 [[noreturn]] static void refuse_folder(const std::string& given, const fs::path& root) {
   const std::string name = root.filename().string();
   if (is_file(root / "config.json"))
-    throw UserError(given, "", "",
-                    fmt::format("holds one component, expected the model folder, perhaps {}", root.parent_path().string()));
+    throw UserError(
+        given, "", "",
+        fmt::format("holds one component, expected the model folder, perhaps {}", root.parent_path().string()));
   for (const auto& entry : fs::directory_iterator(root))
     if (is_folder(entry.path() / "vae") || is_bundle(entry.path() / "FL2VA"))
       throw UserError(given, "", "", fmt::format("is not a model folder, perhaps {} is meant", entry.path().string()));
   if (is_folder(root / "snapshots"))
     throw UserError(given, "", "", "is a hub cache, expected one of the folders under its snapshots/");
-  throw UserError(given, "", "",
-                  "is not a model folder: expected transformer/, vae/, audio_vae/ and text_encoder/ (diffusers layout) or "
-                  "FL2VA/ with transformer/, video_vae/ and audio_vae/ (original layout)");
+  throw UserError(
+      given, "", "",
+      "is not a model folder: expected transformer/, vae/, audio_vae/ and text_encoder/ (diffusers layout) or "
+      "FL2VA/ with transformer/, video_vae/ and audio_vae/ (original layout)");
 }
 
 ModelPaths find_model(const fs::path& folder) {

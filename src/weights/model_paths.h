@@ -1,6 +1,6 @@
-// Where the parts of a model lie. Two layouts are told apart by their folders: diffusers (transformer/ vae/ ... under one
-// root) and original (FL2VA/ and Ref2VA/, each with transformer/ video_vae/ audio_vae/, the text encoder beside them or
-// at the root). spec/dit.md 0.3 and 2, vae.md 1.
+// Where the parts of a model lie. Two layouts are told apart by their folders: diffusers (transformer/ vae/ ... under
+// one root) and original (FL2VA/ and Ref2VA/, each with transformer/ video_vae/ audio_vae/, the text encoder beside
+// them or at the root). spec/dit.md 0.3 and 2, vae.md 1.
 #pragma once
 
 #include <array>
@@ -24,9 +24,9 @@ struct ModelPaths {
   std::filesystem::path root;                        // absolute, links resolved
   std::array<std::filesystem::path, 2> transformer;  // by partition; empty where the model has none
   std::filesystem::path text_encoder, video_vae, audio_vae;
-  std::filesystem::path video_weights;               // video_vae, or its subfolder source/ in the original layout
-  std::filesystem::path tokenizer, processor;        // empty where there is none
-  std::filesystem::path index;                       // model_index.json or modular_model_index.json; may be empty
+  std::filesystem::path video_weights;                     // video_vae, or its subfolder source/ in the original layout
+  std::filesystem::path tokenizer, processor;              // empty where there is none
+  std::filesystem::path index;                             // model_index.json or modular_model_index.json; may be empty
   std::filesystem::path video_scheduler, audio_scheduler;  // diffusers only
 
   // Where a component's weights lie.

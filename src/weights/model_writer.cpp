@@ -56,7 +56,8 @@ void add_chunks(const Item& item, std::vector<Chunk>& chunks) {
 }
 
 // Values are made by all threads, a batch at a time, and written in order.
-void write_chunks(const std::vector<Chunk>& chunks, const TensorSource& source, int threads, SafetensorsWriter& writer) {
+void write_chunks(const std::vector<Chunk>& chunks, const TensorSource& source, int threads,
+                  SafetensorsWriter& writer) {
   const std::size_t batch = static_cast<std::size_t>(threads) * 4;
   std::vector<std::vector<std::byte>> made(batch);
   for (std::size_t first = 0; first < chunks.size(); first += batch) {
@@ -85,7 +86,8 @@ void write_shard(const fs::path& path, const std::vector<Item>& items, const Ten
   writer.commit();
 }
 
-void write_component(const fs::path& folder, const ModelFolder& model, Component component, std::uint64_t limit, int threads) {
+void write_component(const fs::path& folder, const ModelFolder& model, Component component, std::uint64_t limit,
+                     int threads) {
   const std::string base = component == Component::text_encoder ? "model" : "diffusion_pytorch_model";
   const auto shards = cut_into_shards(model.plan(component), limit);
   nlohmann::ordered_json map = nlohmann::ordered_json::object();

@@ -13,8 +13,10 @@ using Parts = std::vector<std::string>;
 static Parts split(const std::string& name) {
   Parts parts(1);
   for (char c : name) {
-    if (c == '.') parts.emplace_back();
-    else parts.back() += c;
+    if (c == '.')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }

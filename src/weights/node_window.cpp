@@ -27,7 +27,8 @@ class MappedBlock : public WeightBlock {
     if (bytes == 0) return;
     data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
     if (data_ == MAP_FAILED)
-      throw UserError(place_, "", "", fmt::format("cannot be mapped ({}): {}", bytes_in_words(bytes), std::strerror(errno)));
+      throw UserError(place_, "", "",
+                      fmt::format("cannot be mapped ({}): {}", bytes_in_words(bytes), std::strerror(errno)));
     // Large pages where the system has them make uploads to a GPU cheaper; without them nothing changes.
     ::madvise(data_, bytes, MADV_HUGEPAGE);
   }
@@ -225,7 +226,9 @@ class MpiNodeGroup : public NodeGroup {
 
 }  // namespace
 
-std::unique_ptr<WeightMemory> make_private_memory() { return std::make_unique<PrivateMemory>(); }
+std::unique_ptr<WeightMemory> make_private_memory() {
+  return std::make_unique<PrivateMemory>();
+}
 
 std::unique_ptr<WeightMemory> make_node_memory(std::unique_ptr<NodeGroup> group, const fs::path& scratch,
                                                const fs::path& shm) {

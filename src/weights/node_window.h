@@ -1,6 +1,6 @@
 // Memory for weights that all ranks of a node fill together and then read: one shared segment a node (DESIGN 3,
-// "Weights"), or this process's own memory for a single rank. The segment has no name once all ranks have it, so that it
-// goes with the last process, however that ends.
+// "Weights"), or this process's own memory for a single rank. The segment has no name once all ranks have it, so that
+// it goes with the last process, however that ends.
 #pragma once
 
 #include <mpi.h>
@@ -25,14 +25,15 @@ class WeightBlock {
   virtual std::string place() const = 0;
 };
 
-// The ranks of one node, as far as filling memory together needs them. Every rank makes the same calls in the same order.
+// The ranks of one node, as far as filling memory together needs them. Every rank makes the same calls in the same
+// order.
 class WeightMemory {
  public:
   virtual ~WeightMemory() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // A block that all ranks of the node see, zeroed. `what` names it in messages ("transformer"). UserError on every rank
-  // when there is no room, with what is needed and what is there.
+  // A block that all ranks of the node see, zeroed. `what` names it in messages ("transformer"). UserError on every
+  // rank when there is no room, with what is needed and what is there.
   virtual std::shared_ptr<WeightBlock> allocate(std::size_t bytes, std::string_view what) = 0;
   // Returns when every rank has called it: the ranks' texts, one behind the other, the same on all.
   virtual std::string join(std::string_view text) = 0;
@@ -51,8 +52,8 @@ class NodeGroup {
   virtual std::vector<std::string> gather(std::string_view text) = 0;
 };
 
-// Shared memory of a node's ranks, in /dev/shm (or `shm`), or in a file below `scratch` where that is too small; `scratch`
-// may be empty. A rank that is alone on its node gets private memory while the host has it.
+// Shared memory of a node's ranks, in /dev/shm (or `shm`), or in a file below `scratch` where that is too small;
+// `scratch` may be empty. A rank that is alone on its node gets private memory while the host has it.
 std::unique_ptr<WeightMemory> make_node_memory(std::unique_ptr<NodeGroup> group, const std::filesystem::path& scratch,
                                                const std::filesystem::path& shm = "/dev/shm");
 // The same for the ranks of an MPI communicator of one node (Cluster::node_comm).

@@ -15,10 +15,12 @@ static void add_encoder(PlanBuilder& b, const VideoVaeConfig& c) {
   b.linear("encoder.conv_in", {c.widths.front(), c.in_channels, 3, 3, 3}, true);
   std::int64_t in = c.widths.front();
   for (std::size_t level = 0; level < c.widths.size(); ++level) {
-    const std::string name = fmt::format("encoder.down.{}", level), other = fmt::format("encoder.down_blocks.{}", level);
+    const std::string name = fmt::format("encoder.down.{}", level),
+                      other = fmt::format("encoder.down_blocks.{}", level);
     const std::int64_t out = c.widths[level];
     for (std::int64_t i = 0; i < c.blocks_per_level; ++i)
-      add_residual(b, fmt::format("{}.block.{}", name, i), fmt::format("{}.resnets.{}", other, i), i == 0 ? in : out, out);
+      add_residual(b, fmt::format("{}.block.{}", name, i), fmt::format("{}.resnets.{}", other, i), i == 0 ? in : out,
+                   out);
     if (c.spatial_down[level] * c.temporal_down[level] > 1)
       b.linear(name + ".downsample.conv", {out, out, 3, 3, 3}, true, other + ".downsamplers.0.conv");
     in = out;
@@ -33,7 +35,8 @@ static void add_decoder_block(PlanBuilder& b, const VideoVaeConfig& c, const std
   b.norm(block + ".norm1", width, false);
   b.qkv(block + ".attn.to_qkv.weight", c.decoder_heads, c.decoder_head_dim, width, block + ".attn", ".weight")
       .block_linear = true;
-  b.qkv(block + ".attn.to_qkv.bias", c.decoder_heads, c.decoder_head_dim, 0, block + ".attn", ".bias").block_linear = true;
+  b.qkv(block + ".attn.to_qkv.bias", c.decoder_heads, c.decoder_head_dim, 0, block + ".attn", ".bias").block_linear =
+      true;
   const auto linear = [&](const std::string& name, Shape weight, const std::string& other) {
     b.add(name + ".weight", weight, Role::weight, other + ".weight").block_linear = true;
     b.add(name + ".bias", {weight[0]}, Role::bias, other + ".bias").block_linear = true;

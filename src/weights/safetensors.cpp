@@ -67,7 +67,8 @@ std::string SafetensorsFile::read_header() {
   const std::string where = path_.string();
   if (stamp_.size == 0) throw UserError(where, "size", "0 bytes", "the file is empty");
   if (stamp_.size < 8)
-    throw UserError(where, "size", fmt::format("{} bytes", stamp_.size), "too short for a safetensors header, truncated");
+    throw UserError(where, "size", fmt::format("{} bytes", stamp_.size),
+                    "too short for a safetensors header, truncated");
   std::uint64_t length = 0;
   read_fully(fd_, path_, 0, 8, &length);
   if (length > kLargestHeader)
@@ -95,7 +96,8 @@ static Shape parse_shape(const json& sizes, std::uint64_t* elements) {
   *elements = 1;
   for (const json& s : sizes) {
     const std::uint64_t n = unsigned_at(s);
-    if (n > (std::uint64_t{1} << 48) || __builtin_mul_overflow(*elements, n, elements) || *elements > (std::uint64_t{1} << 48))
+    if (n > (std::uint64_t{1} << 48) || __builtin_mul_overflow(*elements, n, elements) ||
+        *elements > (std::uint64_t{1} << 48))
       throw UserError("", "shape", sizes.dump().substr(0, 60), "expected a list of sizes with a product below 2^48");
     shape.push_back(static_cast<std::int64_t>(n));
   }
@@ -116,14 +118,16 @@ static TensorEntry parse_entry(const json& entry, std::uint64_t data_begin, std:
   t.bytes = elements * size_of(t.dtype);
   const json& offsets = entry["data_offsets"];
   const std::string text = offsets.dump().substr(0, 60);
-  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned())
     throw UserError("", "data_offsets", text, "expected [begin, end]");
   const std::uint64_t begin = unsigned_at(offsets[0]), end = unsigned_at(offsets[1]);
   if (begin > end || end - begin != t.bytes)
     throw UserError("", "data_offsets", text,
                     fmt::format("expected {} bytes for {} {}", t.bytes, safetensors_name(t.dtype), t.shape.text()));
   if (end > data_bytes)
-    throw UserError("", "data_offsets", text, fmt::format("the file holds only {} bytes of data, truncated", data_bytes));
+    throw UserError("", "data_offsets", text,
+                    fmt::format("the file holds only {} bytes of data, truncated", data_bytes));
   t.offset = data_begin + begin;
   return t;
 }
@@ -136,7 +140,8 @@ void SafetensorsFile::parse(const std::string& header) {
     if (name == "__metadata__") {
       if (!entry.is_object()) throw UserError(where, "__metadata__", "", "expected an object of texts");
       for (const auto& [key, value] : entry.items()) {
-        if (!value.is_string()) throw UserError(where, "__metadata__." + key, value.dump().substr(0, 60), "expected text");
+        if (!value.is_string())
+          throw UserError(where, "__metadata__." + key, value.dump().substr(0, 60), "expected text");
         metadata_[key] = value.get<std::string>();
       }
       continue;
@@ -159,9 +164,11 @@ void SafetensorsFile::check_cover(std::uint64_t data_begin) const {
   std::uint64_t end = data_begin;
   for (const auto& [t, name] : order) {
     if (t->offset != end)
-      throw UserError(path_.string(), "tensor " + std::string(name), fmt::format("begins at byte {}", t->offset - data_begin),
-                      fmt::format("{} at byte {}", t->offset < end ? "overlaps the tensor before it, which ends"
-                                                                    : "leaves a gap behind the tensor before it, which ends",
+      throw UserError(path_.string(), "tensor " + std::string(name),
+                      fmt::format("begins at byte {}", t->offset - data_begin),
+                      fmt::format("{} at byte {}",
+                                  t->offset < end ? "overlaps the tensor before it, which ends"
+                                                  : "leaves a gap behind the tensor before it, which ends",
                                   end - data_begin));
     end = t->offset + t->bytes;
   }

@@ -69,8 +69,8 @@ struct TensorHeader {
 // Brings tensors of wide elements first, so that each begins at a multiple of its element size.
 void sort_for_alignment(std::vector<TensorHeader>& tensors);
 
-// Writes a file tensor by tensor in the order announced, under a temporary name; `commit` gives it its final name. Throws
-// SceneError naming the file and the system's reason (disk full), and leaves nothing behind when not committed.
+// Writes a file tensor by tensor in the order announced, under a temporary name; `commit` gives it its final name.
+// Throws SceneError naming the file and the system's reason (disk full), and leaves nothing behind when not committed.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(std::filesystem::path path, const std::vector<TensorHeader>& tensors,

@@ -12,8 +12,8 @@
 
 namespace h3 {
 
-static std::string header_text(const std::vector<TensorHeader>& tensors, const std::map<std::string, std::string>& metadata,
-                               std::uint64_t* data_bytes) {
+static std::string header_text(const std::vector<TensorHeader>& tensors,
+                               const std::map<std::string, std::string>& metadata, std::uint64_t* data_bytes) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   *data_bytes = 0;
@@ -31,9 +31,8 @@ static std::string header_text(const std::vector<TensorHeader>& tensors, const s
 }
 
 void sort_for_alignment(std::vector<TensorHeader>& tensors) {
-  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorHeader& a, const TensorHeader& b) {
-    return size_of(a.dtype) > size_of(b.dtype);
-  });
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const TensorHeader& a, const TensorHeader& b) { return size_of(a.dtype) > size_of(b.dtype); });
 }
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, const std::vector<TensorHeader>& tensors,

@@ -16,26 +16,40 @@ struct Range {
 };
 
 // Uniform values of a standard deviation.
-Range spread(double deviation, float centre = 0) { return {centre, static_cast<float>(std::sqrt(3.0) * deviation)}; }
+Range spread(double deviation, float centre = 0) {
+  return {centre, static_cast<float>(std::sqrt(3.0) * deviation)};
+}
 
 Range range_of(const PlannedTensor& t) {
   const double inputs = static_cast<double>(std::max<std::int64_t>(1, t.row_elements()));
   switch (t.role) {
-    case Role::weight: return spread(1 / std::sqrt(inputs));
-    case Role::adaln: return spread(0.5 / std::sqrt(inputs));
-    case Role::direction: return spread(1 / std::sqrt(inputs));
+    case Role::weight:
+      return spread(1 / std::sqrt(inputs));
+    case Role::adaln:
+      return spread(0.5 / std::sqrt(inputs));
+    case Role::direction:
+      return spread(1 / std::sqrt(inputs));
     case Role::bias:
-    case Role::norm_bias: return spread(0.02);
-    case Role::adaln_bias: return spread(0.1);
-    case Role::norm: return {1.0f, 0.2f};
-    case Role::magnitude: return {1.0f, 0.3f};
-    case Role::snake: return {1.0f, 0.5f};
-    case Role::snake_log: return {0.0f, 0.4f};
-    case Role::layer_scale: return {0.3f, 0.1f};
-    case Role::embedding: return spread(0.5);
+    case Role::norm_bias:
+      return spread(0.02);
+    case Role::adaln_bias:
+      return spread(0.1);
+    case Role::norm:
+      return {1.0f, 0.2f};
+    case Role::magnitude:
+      return {1.0f, 0.3f};
+    case Role::snake:
+      return {1.0f, 0.5f};
+    case Role::snake_log:
+      return {0.0f, 0.4f};
+    case Role::layer_scale:
+      return {0.3f, 0.1f};
+    case Role::embedding:
+      return spread(0.5);
     case Role::zero:
     case Role::filter:
-    case Role::frequencies: return {};
+    case Role::frequencies:
+      return {};
   }
   throw RunError("unknown role");
 }
@@ -64,7 +78,9 @@ inline std::uint32_t mix(std::uint32_t x, Stream s) {
 }
 
 // An odd integer in (-2^16, 2^16), so that no value is the centre; exact in float32.
-inline float odd(std::uint32_t bits) { return static_cast<float>(2 * static_cast<std::int32_t>(bits) - 65535); }
+inline float odd(std::uint32_t bits) {
+  return static_cast<float>(2 * static_cast<std::int32_t>(bits) - 65535);
+}
 
 constexpr std::int64_t kBlock = 512;  // elements made at once, of which a vector unit makes many together
 

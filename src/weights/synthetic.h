@@ -1,6 +1,7 @@
-// Seeded synthetic weights of any configuration. A value is a function of (seed, component, canonical name, element) alone,
-// so ranks and threads may make any part in any order; ranges are those of trained weights, so that measurements exercise
-// real arithmetic: norms near 1, linear layers of unit gain, small biases, no zeros but where the model itself has them.
+// Seeded synthetic weights of any configuration. A value is a function of (seed, component, canonical name, element)
+// alone, so ranks and threads may make any part in any order; ranges are those of trained weights, so that measurements
+// exercise real arithmetic: norms near 1, linear layers of unit gain, small biases, no zeros but where the model itself
+// has them.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,9 @@
 
 namespace h3 {
 
-std::string_view name_of(Layout layout) { return layout == Layout::diffusers ? "diffusers" : "original"; }
+std::string_view name_of(Layout layout) {
+  return layout == Layout::diffusers ? "diffusers" : "original";
+}
 
 std::vector<StoredPart> stored_parts(const PlannedTensor& tensor, Layout layout) {
   if (layout == Layout::diffusers) return tensor.diffusers;
@@ -28,10 +30,14 @@ std::size_t ComponentPlan::stored_bytes(Layout layout) const {
 
 ComponentPlan plan_component(const ModelConfig& c, Component component) {
   switch (component) {
-    case Component::transformer: return plan_transformer(c.transformer);
-    case Component::text_encoder: return plan_text_encoder(c.text);
-    case Component::video_vae: return plan_video_vae(c.video_vae);
-    case Component::audio_vae: return plan_audio_vae(c.audio_vae);
+    case Component::transformer:
+      return plan_transformer(c.transformer);
+    case Component::text_encoder:
+      return plan_text_encoder(c.text);
+    case Component::video_vae:
+      return plan_video_vae(c.video_vae);
+    case Component::audio_vae:
+      return plan_audio_vae(c.audio_vae);
   }
   throw RunError("unknown component");
 }
@@ -84,7 +90,9 @@ PlannedTensor& PlanBuilder::add(const std::string& name, Shape shape, Role role,
   return plan_.tensors.emplace_back(std::move(t));
 }
 
-static std::string join(const std::string& name, const char* suffix) { return name.empty() ? name : name + suffix; }
+static std::string join(const std::string& name, const char* suffix) {
+  return name.empty() ? name : name + suffix;
+}
 
 void PlanBuilder::linear(const std::string& name, Shape weight, bool bias, const std::string& diffusers) {
   add(name + ".weight", weight, Role::weight, join(diffusers, ".weight"));

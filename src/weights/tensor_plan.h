@@ -21,27 +21,27 @@ std::string_view name_of(Layout layout);
 // What a tensor is for: decides which values synthetic weights take, which values are checked when loading, and which
 // tensors a low-precision profile rounds.
 enum class Role : std::uint8_t {
-  weight,         // of a linear layer or convolution
+  weight,  // of a linear layer or convolution
   bias,
-  norm,           // multiplies a normalised value, near 1
+  norm,  // multiplies a normalised value, near 1
   norm_bias,
-  embedding,      // a table of rows: tokens, positions, registers
-  adaln,          // AdaLN projection
+  embedding,  // a table of rows: tokens, positions, registers
+  adaln,      // AdaLN projection
   adaln_bias,
-  layer_scale,    // multiplies a branch before it joins the residual stream
-  snake,          // alpha of a Snake, linear
-  snake_log,      // alpha or beta of a SnakeBeta, logarithm
-  filter,         // the 12 taps of spec/vae.md 17
-  magnitude,      // weight norm: weight_g
-  direction,      // weight norm: weight_v
-  zero,           // a buffer of zeros
-  frequencies,    // rope.inv_freq, a function of the configuration
+  layer_scale,  // multiplies a branch before it joins the residual stream
+  snake,        // alpha of a Snake, linear
+  snake_log,    // alpha or beta of a SnakeBeta, logarithm
+  filter,       // the 12 taps of spec/vae.md 17
+  magnitude,    // weight norm: weight_g
+  direction,    // weight norm: weight_v
+  zero,         // a buffer of zeros
+  frequencies,  // rope.inv_freq, a function of the configuration
 };
 
 // How the rows of a stored tensor map to the rows of the canonical one.
 enum class RowOrder : std::uint8_t {
   same,
-  head_part,     // rows of q, k or v alone, head by head: one of three tensors that make a [q k v of head 0; ...] tensor
+  head_part,  // rows of q, k or v alone, head by head: one of three tensors that make a [q k v of head 0; ...] tensor
   swapped_halves,  // [value; gate] of a canonical [gate; value]
 };
 
@@ -59,9 +59,9 @@ struct PlannedTensor {
   Shape shape;
   DType dtype = DType::f32;  // stored, in both layouts
   Role role = Role::weight;
-  bool block_linear = false;            // rounded to f16 in VAE profile R (spec/vae.md 8.2)
-  std::vector<StoredPart> diffusers;    // empty: the layout does not store it
-  std::vector<float> values;            // what the configuration determines: frequencies, filter taps
+  bool block_linear = false;          // rounded to f16 in VAE profile R (spec/vae.md 8.2)
+  std::vector<StoredPart> diffusers;  // empty: the layout does not store it
+  std::vector<float> values;          // what the configuration determines: frequencies, filter taps
   std::int64_t rows() const { return shape.rank() == 0 ? 1 : shape[0]; }
   std::int64_t row_elements() const { return rows() == 0 ? 0 : shape.elements() / rows(); }
   std::size_t row_bytes() const { return static_cast<std::size_t>(row_elements()) * size_of(dtype); }
@@ -115,8 +115,8 @@ class PlanBuilder {
   // `weight` [out, in...] and, with `bias`, `bias` [out].
   void linear(const std::string& name, Shape weight, bool bias, const std::string& diffusers = "");
   void norm(const std::string& name, std::int64_t width, bool bias, const std::string& diffusers = "");
-  // A fused [q k v of head 0; q k v of head 1; ...] weight [3 heads head_dim, in] (or bias, in = 0) that diffusers keeps
-  // as PREFIX.to_q, to_k and to_v.
+  // A fused [q k v of head 0; q k v of head 1; ...] weight [3 heads head_dim, in] (or bias, in = 0) that diffusers
+  // keeps as PREFIX.to_q, to_k and to_v.
   PlannedTensor& qkv(const std::string& name, std::int64_t heads, std::int64_t head_dim, std::int64_t in,
                      const std::string& prefix, const std::string& suffix);
   // A [gate; value] tensor that diffusers keeps as [value; gate].

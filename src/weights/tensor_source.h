@@ -35,7 +35,9 @@ class FileSource : public TensorSource {
   const std::vector<SafetensorsFile>& files() const { return files_; }
   // The stored tensor of this name, or null.
   const Stored* find(const std::string& name) const;
-  void add(const std::string& name, std::size_t file, const TensorEntry& entry) { stored_[name] = {&files_[file], entry}; }
+  void add(const std::string& name, std::size_t file, const TensorEntry& entry) {
+    stored_[name] = {&files_[file], entry};
+  }
 
  private:
   std::vector<SafetensorsFile> files_;

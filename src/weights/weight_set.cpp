@@ -6,10 +6,14 @@ namespace h3 {
 
 std::string_view name_of(Component component) {
   switch (component) {
-    case Component::transformer: return "transformer";
-    case Component::text_encoder: return "text encoder";
-    case Component::video_vae: return "video VAE";
-    case Component::audio_vae: return "audio VAE";
+    case Component::transformer:
+      return "transformer";
+    case Component::text_encoder:
+      return "text encoder";
+    case Component::video_vae:
+      return "video VAE";
+    case Component::audio_vae:
+      return "audio VAE";
   }
   throw RunError("unknown component");
 }

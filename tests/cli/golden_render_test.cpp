@@ -114,7 +114,7 @@ TEST_P(GoldenRender, AgreesStepByStep) {
   scene["seed"] = request.at("seed").get<int>();
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "dump.safetensors";
-  const Render render({scene, {"--dump", file, "--precision", "f32", "--vae-profile", "F"}, c.ranks});
+  const Render render(scene, {"--dump", file, "--precision", "f32", "--vae-profile", "F"}, c.ranks);
   ASSERT_TRUE(fs::exists(file));
   const SafetensorsFile dump(file);
   compare_noise(c.name, dump);

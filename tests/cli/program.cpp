@@ -76,12 +76,11 @@ Words render_words(const std::string& scene, const fs::path& output, const Words
   return words;
 }
 
-Render::Render(const RenderCall& call) {
-  Json scene = call.scene;
+Render::Render(Json scene, const Words& options, int ranks, const std::string& model) {
   if (!scene.contains("name")) scene["name"] = "clip";
   name_ = scene["name"];
   const std::string scene_file = write_scene(folder_.path(), scene);
-  result_ = h3render(render_words(scene_file, output(), call.options, call.model), call.ranks);
+  result_ = h3render(render_words(scene_file, output(), options, model), ranks);
   expect_done(result_);
   const fs::path manifest = file(".manifest.json");
   if (fs::exists(manifest)) manifest_ = read_json(manifest);
@@ -122,7 +121,7 @@ void expect_refused(const Result& result, const std::vector<std::string>& parts,
   EXPECT_EQ(count_of(result.err, "error: "), 1u) << result.err;
   for (const std::string& part : parts)
     EXPECT_NE(result.err.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << result.err;
-  if (!output.empty()) EXPECT_EQ(names_in(output), std::set<std::string>{});
+  EXPECT_EQ(output.empty() ? std::set<std::string>{} : names_in(output), std::set<std::string>{});
 }
 
 void expect_done(const Result& result) {

@@ -31,18 +31,11 @@ Json tiny_scene();
 std::string write_scene(const fs::path& folder, const Json& scene, const std::string& file = "scene.json");
 void write_text(const fs::path& file, const std::string& text);
 
-struct RenderCall {
-  Json scene;        // an object; its name is "clip" unless it has one
-  Words options;     // more words for the command
-  int ranks = 1;
-  std::string model = "";  // empty: the nano model
-};
-
-// A scene file of its own, an output folder of its own.
+// One render into an output folder of its own. The scene is called "clip" unless it has a name.
 class Render {
  public:
-  // Renders; a test failure with the program's messages where that does not end with exit code 0.
-  explicit Render(const RenderCall& call);
+  // A test failure with the program's messages where it does not end with exit code 0.
+  explicit Render(Json scene, const Words& options = {}, int ranks = 1, const std::string& model = "");
   const Result& result() const { return result_; }
   const Json& manifest() const { return manifest_; }  // null where there is none
   fs::path file(const std::string& ending) const { return output() / (name_ + ending); }
@@ -56,7 +49,7 @@ class Render {
   Json manifest_;
 };
 
-// "render SCENE --model MODEL --output OUTPUT --device cpu OPTIONS..."
+// "render SCENE --model MODEL --output OUTPUT --device cpu OPTIONS..."; the nano model where none is named.
 Words render_words(const std::string& scene, const fs::path& output, const Words& options = {},
                    const std::string& model = "");
 

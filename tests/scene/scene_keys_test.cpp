@@ -9,18 +9,18 @@
 namespace h3::test {
 
 static const std::string everything = R"({
-  "name": "dawn", "prompt": "A red circle.\n\"$HOME\" -x 你好 \ud83d\ude00 \u0000", "width": 256, "height": 192, "frames": 22,
+  "name": "dawn", "prompt": "A red circle.\n\"$HOME\" -x 你好 שלום \ud83d\ude00 \u0000", "width": 256, "height": 192, "frames": 22,
   "frames_policy": "snap", "seed": 18446744073709551615, "evaluations": 3, "sampler": "res_multistep",
   "audio_correction": "own", "shift": 6.5, "audio_shift": 3, "noise": "comfy", "sigmas": [1, 0.75, 0.5, 0],
   "audio_sigmas": [1.0, 0.5, 0.25, 0.0], "layout": "comfy", "first_frame": "a.png", "last_frame": "/b/c.png",
   "references": [{"image": "i.png"}, {"video": "../v.mp4"}, {"audio": "s.wav"}, {"image": "i.png"}],
   "quantize": "trunc", "audio_trim": "none", "max_prompt_tokens": 10, "max_rows": 1000,
-  "output": {"wav": true, "frames": true, "sheet": false, "crf": 0, "preset": "slow", "audio_bitrate": 128000}})";
+  "output": {"mp4": false, "wav": true, "frames": true, "sheet": false, "crf": 0, "preset": "slow", "audio_bitrate": 128000}})";
 
 TEST(SceneKeys, ReadsEveryKey) {
   const Scene s = scene_of(everything);
   EXPECT_EQ(s.name, "dawn");
-  EXPECT_EQ(s.prompt, std::string("A red circle.\n\"$HOME\" -x 你好 😀 ") + '\0');
+  EXPECT_EQ(s.prompt, std::string("A red circle.\n\"$HOME\" -x 你好 שלום 😀 ") + '\0');
   EXPECT_EQ(s.seed, std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(s.evaluations, 3);
   EXPECT_EQ(s.sampler, SamplerKind::res_multistep);
@@ -33,7 +33,13 @@ TEST(SceneKeys, ReadsEveryKey) {
   EXPECT_EQ(s.references[1].kind, ReferenceKind::video);
   EXPECT_EQ(s.references[1].file.path, "/v.mp4");
   EXPECT_EQ(s.references[1].file.given, "../v.mp4");
-  EXPECT_EQ(s.output, (OutputOptions{true, true, false, 0, "slow", 128000}));
+  EXPECT_EQ(s.output, (OutputOptions{.mp4 = false,
+                                     .wav = true,
+                                     .frames = true,
+                                     .sheet = false,
+                                     .crf = 0,
+                                     .preset = "slow",
+                                     .audio_bitrate = 128000}));
   EXPECT_EQ(s.where, "a.json");
 }
 
@@ -171,7 +177,7 @@ TEST(Overrides, ValuesAreJsonOrText) {
   EXPECT_EQ(overridden("{}", {"prompt=true"}).prompt, "true");
   EXPECT_EQ(overridden("{}", {"prompt=\"quoted\""}).prompt, "quoted");
   EXPECT_EQ(overridden(with("\"output\": {\"crf\": 1, \"wav\": true}"), {"output.crf=2"}).output,
-            (OutputOptions{true, false, true, 2, "medium", 192000}));
+            (OutputOptions{.wav = true, .crf = 2}));
 }
 
 TEST(Overrides, ReplaceWhatTheyExclude) {

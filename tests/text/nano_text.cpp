@@ -150,7 +150,7 @@ std::vector<VisionPixels> golden_pixels(const Goldens& goldens, const std::strin
     return {picture("png:first", 256, 192), picture_patches(cover(golden_frames(goldens, "png:last")[0], 256, 192))};
   }
   if (name == "ref2va_image_clip") return {picture("png:portrait", 192, 256), clip("png:clip")};
-  if (name == "ref2va_odd") return {clip("png:silent"), picture("png:shape", 256, 192)};
+  if (name == "ref2va_odd") return {clip("png:silent"), picture("png:first", 288, 192)};
   return {};
 }
 

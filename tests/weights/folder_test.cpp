@@ -39,10 +39,12 @@ class FolderTest : public testing::Test {
   }
   void expect_error(const std::vector<std::string>& parts) const {
     const std::string text = error();
-    for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << text << "\n  lacks: " << part;
+    for (const std::string& part : parts)
+      EXPECT_NE(text.find(part), std::string::npos) << text << "\n  lacks: " << part;
   }
   void resize(const std::string& file, std::intmax_t change) const {
-    fs::resize_file(model_ / file, static_cast<std::uintmax_t>(static_cast<std::intmax_t>(fs::file_size(model_ / file)) + change));
+    fs::resize_file(model_ / file,
+                    static_cast<std::uintmax_t>(static_cast<std::intmax_t>(fs::file_size(model_ / file)) + change));
   }
   TemporaryFolder folder_;
   fs::path model_;
@@ -88,7 +90,8 @@ TEST_F(FolderTest, OtherThingsThanModels) {
   expect(model_ / kVideoFile, "is a single file, expected a model folder");
   expect(test::source_path("tests/goldens/adapters/peft.safetensors"), "is an adapter (LoRA), not a base model");
   expect(test::source_path("tests/goldens/adapters/comfy.safetensors"), "is an adapter (LoRA), not a base model");
-  expect(test::source_path("tests/goldens/adapters/kohya_alpha2.safetensors"), "is an adapter (LoRA), not a base model");
+  expect(test::source_path("tests/goldens/adapters/kohya_alpha2.safetensors"),
+         "is an adapter (LoRA), not a base model");
   expect("synthetic:", "expected synthetic:SEED");
   expect("synthetic:-1", "expected synthetic:SEED");
   expect("synthetic:18446744073709551616", "expected synthetic:SEED");
@@ -116,7 +119,8 @@ TEST_F(FolderTest, WrongFilesAsBaseModel) {
   expect("blocks.0.attn.qkv_proj.comfy_quant", "is a quantized checkpoint");
   expect("blocks.0.attn.qkv_proj.weight_scale", "is a quantized checkpoint");
   expect("adaln_t_table", "is a pruned checkpoint");
-  fs::copy_file(test::source_path("tests/goldens/adapters/peft.safetensors"), file, fs::copy_options::overwrite_existing);
+  fs::copy_file(test::source_path("tests/goldens/adapters/peft.safetensors"), file,
+                fs::copy_options::overwrite_existing);
   expect_error({"transformer: is an adapter (LoRA), not a base model", "1 problem\n"});
 }
 
@@ -139,7 +143,8 @@ TEST_F(FolderTest, TruncatedByAMegabyte) {
 // Everything at once, in one message.
 TEST_F(FolderTest, AllProblemsAreReportedTogether) {
   test::edit_tensors(model_ / kTextFile, [](HeldTensors& t) {
-    for (int layer = 0; layer < 4; ++layer) t.erase(fmt::format("model.language_model.layers.{}.mlp.up_proj.weight", layer));
+    for (int layer = 0; layer < 4; ++layer)
+      t.erase(fmt::format("model.language_model.layers.{}.mlp.up_proj.weight", layer));
     t.at("model.visual.pos_embed.weight").shape = {32, 128};
     t["model.surprise.weight"] = t.at("model.language_model.norm.weight");
   });
@@ -183,20 +188,21 @@ TEST_F(FolderTest, DtypesOfTheTransformer) {
 
 TEST_F(FolderTest, NonFiniteNorms) {
   const auto poison = [](Held& t, std::size_t at, float value) {
-    if (t.dtype == DType::f32) reinterpret_cast<float*>(t.bytes.data())[at] = value;
-    else reinterpret_cast<bf16_t*>(t.bytes.data())[at] = to_bf16(value);
+    if (t.dtype == DType::f32)
+      reinterpret_cast<float*>(t.bytes.data())[at] = value;
+    else
+      reinterpret_cast<bf16_t*>(t.bytes.data())[at] = to_bf16(value);
   };
   test::edit_tensors(model_ / kTextFile, [&](HeldTensors& t) {
     poison(t.at("model.language_model.layers.2.self_attn.k_norm.weight"), 5, NAN);
     poison(t.at("model.language_model.layers.5.input_layernorm.weight"), 0, NAN);  // not needed
   });
-  test::edit_tensors(model_ / kVideoFile, [&](HeldTensors& t) {
-    poison(t.at("decoder.transformer_blocks.1.scale2"), 1, -INFINITY);
-  });
-  test::edit_tensors(model_ / kAudioFile, [&](HeldTensors& t) {
-    poison(t.at("decoder.activation_post.upsample.filter"), 2, 0.5f);
-  });
-  expect_error({"3 problems", "model.language_model.layers.2.self_attn.k_norm.weight holds a NaN or infinite value at 5",
+  test::edit_tensors(model_ / kVideoFile,
+                     [&](HeldTensors& t) { poison(t.at("decoder.transformer_blocks.1.scale2"), 1, -INFINITY); });
+  test::edit_tensors(model_ / kAudioFile,
+                     [&](HeldTensors& t) { poison(t.at("decoder.activation_post.upsample.filter"), 2, 0.5f); });
+  expect_error({"3 problems",
+                "model.language_model.layers.2.self_attn.k_norm.weight holds a NaN or infinite value at 5",
                 "decoder.transformer_blocks.1.scale2 holds a NaN or infinite value at 1",
                 "tensor decoder.activation_post.upsample.filter holds 0.5 at 2"});
 }
@@ -223,7 +229,8 @@ TEST_F(FolderTest, IndexMustBeRight) {
 
 TEST_F(FolderTest, TensorInTwoShards) {
   test::edit_tensors(model_ / kShard2, [&](HeldTensors& t) {
-    t["proj_in.bias"] = test::read_tensors(model_ / "transformer/diffusion_pytorch_model-00001-of-00002.safetensors").at("proj_in.bias");
+    t["proj_in.bias"] = test::read_tensors(model_ / "transformer/diffusion_pytorch_model-00001-of-00002.safetensors")
+                            .at("proj_in.bias");
   });
   expect_error({"tensor proj_in.bias is also in diffusion_pytorch_model-00001-of-00002.safetensors"});
 }
@@ -264,7 +271,8 @@ TEST_F(FolderTest, NewerWeightNormNames) {
   const WeightSet w = load_component(open_model(model_.string()), Component::audio_vae);
   const WeightSet expected = load_component(open_model(test::nano_path()), Component::audio_vae);
   EXPECT_EQ(std::memcmp(w.at("decoder.conv_pre.weight").data, expected.at("decoder.conv_pre.weight").data,
-                        expected.at("decoder.conv_pre.weight").bytes()), 0);
+                        expected.at("decoder.conv_pre.weight").bytes()),
+            0);
 }
 
 TEST_F(FolderTest, MissingParts) {
@@ -286,10 +294,12 @@ TEST_F(FolderTest, Partitions) {
   const ModelFolder nano = open_model(model_.string(), both);
   EXPECT_TRUE(nano.one_transformer());
   EXPECT_TRUE(nano.has(Partition::ref2va));
-  EXPECT_EQ(&nano.source(Component::transformer, Partition::fl2va), &nano.source(Component::transformer, Partition::ref2va));
+  EXPECT_EQ(&nano.source(Component::transformer, Partition::fl2va),
+            &nano.source(Component::transformer, Partition::ref2va));
   EXPECT_FALSE(open_model(model_.string()).has(Partition::ref2va));
   // A folder of its own, as released.
-  test::edit_json(model_ / "modular_model_index.json", [](json& j) { j["transformer_ref"][2]["subfolder"] = "transformer_ref"; });
+  test::edit_json(model_ / "modular_model_index.json",
+                  [](json& j) { j["transformer_ref"][2]["subfolder"] = "transformer_ref"; });
   const std::string text = user_error_of([&] { open_model(model_.string(), both); });
   EXPECT_NE(text.find("has no Ref2VA transformer"), std::string::npos) << text;
   fs::copy(model_ / "transformer", model_ / "transformer_ref");
@@ -318,7 +328,8 @@ TEST_F(FolderTest, OriginalPartitions) {
 void write_released_headers(const fs::path& folder) {
   const ModelConfig config = released_model_config();
   for (const auto& [file, content] : config_files(config)) test::write_text(folder / file, content.dump());
-  for (Component component : {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
+  for (Component component :
+       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
     json header = json::object();
     std::vector<std::uint64_t> filters;
     std::uint64_t end = 0;

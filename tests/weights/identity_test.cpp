@@ -42,7 +42,8 @@ TEST(Identity, SameForLayoutsAndShards) {
   EXPECT_EQ(model_identity(written, options), id);
   // What is not used does not count.
   const auto truncated = test::copy_nano(folder / "truncated");
-  test::edit_tensors(truncated / "text_encoder" / "model.safetensors", [](test::HeldTensors& t) { t.erase("lm_head.weight"); });
+  test::edit_tensors(truncated / "text_encoder" / "model.safetensors",
+                     [](test::HeldTensors& t) { t.erase("lm_head.weight"); });
   EXPECT_EQ(model_identity(open_model(truncated.string()), options), id);
 }
 
@@ -51,9 +52,8 @@ TEST(Identity, OtherForAnyChange) {
   const IdentityOptions options{.cache = folder / "cache"};
   const std::string id = model_identity(open_model(test::nano_path()), options);
   const auto path = test::copy_nano(folder / "model");
-  test::edit_tensors(path / "vae" / "diffusion_pytorch_model.safetensors", [](test::HeldTensors& t) {
-    t.at("encoder.conv_in.bias").bytes[3] ^= std::byte{1};
-  });
+  test::edit_tensors(path / "vae" / "diffusion_pytorch_model.safetensors",
+                     [](test::HeldTensors& t) { t.at("encoder.conv_in.bias").bytes[3] ^= std::byte{1}; });
   const std::string other = model_identity(open_model(path.string()), options);
   EXPECT_NE(other, id);
   test::edit_json(path / "scheduler" / "scheduler_config.json", [](nlohmann::json& j) { j["shift"] = 7.0; });
@@ -79,7 +79,9 @@ TEST(Identity, IsRemembered) {
   EXPECT_EQ(model_identity(model, options), id);
   EXPECT_EQ(test::read_json(memo).size(), 4u);
   // A remembered digest is believed, which shows that nothing was read.
-  test::edit_json(memo, [](nlohmann::json& entries) { for (auto& e : entries) e[1] = std::string(32, '0'); });
+  test::edit_json(memo, [](nlohmann::json& entries) {
+    for (auto& e : entries) e[1] = std::string(32, '0');
+  });
   EXPECT_NE(model_identity(model, options), id);
   // A file that changed is hashed anew.
   make_old(path);

@@ -66,9 +66,11 @@ TEST(Load, TransformerRowOrders) {
   for (std::int64_t head = 0; head < c.heads; ++head)
     for (std::int64_t part = 0; part < 3; ++part)
       for (std::int64_t d = 0; d < c.head_dim; ++d) {
-        const auto* expected = row(fmt::format("transformer_blocks.2.attn.to_{}.weight", "qkv"[part]), head * c.head_dim + d);
+        const auto* expected =
+            row(fmt::format("transformer_blocks.2.attn.to_{}.weight", "qkv"[part]), head * c.head_dim + d);
         const auto* found = qkv.as<std::uint16_t>() + ((head * 3 + part) * c.head_dim + d) * c.hidden;
-        ASSERT_EQ(std::memcmp(found, expected, static_cast<std::size_t>(c.hidden) * 2), 0) << head << " " << part << " " << d;
+        ASSERT_EQ(std::memcmp(found, expected, static_cast<std::size_t>(c.hidden) * 2), 0)
+            << head << " " << part << " " << d;
       }
   const Tensor& fc1 = w.at("token_refiner.blocks.1.mlp.fc1.weight");
   const std::string name = "token_refiner.refiner_blocks.1.ff.net.0.proj.weight";
@@ -98,7 +100,8 @@ TEST(Load, WeightNormIsFolded) {
       for (std::int64_t i = 0; i < n; ++i) squares += std::pow(static_cast<double>(x[r * n + i]), 2);
       for (std::int64_t i = 0; i < n; ++i) {
         const float found = weight.as<float>()[r * n + i];
-        EXPECT_EQ(found, static_cast<float>(static_cast<double>(x[r * n + i]) * (static_cast<double>(g[r]) / std::sqrt(squares))));
+        EXPECT_EQ(found, static_cast<float>(static_cast<double>(x[r * n + i]) *
+                                            (static_cast<double>(g[r]) / std::sqrt(squares))));
         norm += std::pow(static_cast<double>(found), 2);
       }
       EXPECT_NEAR(std::sqrt(norm), std::abs(g[r]), 1e-5 * std::abs(g[r]));
@@ -161,15 +164,18 @@ TEST(Load, ConvertedDtypesAreNoted) {
     test::Held& t = tensors.at("model.language_model.embed_tokens.weight");
     std::vector<std::byte> wide(t.bytes.size() * 2);
     for (std::size_t i = 0; i < t.bytes.size() / 2; ++i)
-      reinterpret_cast<float*>(wide.data())[i] = to_f32(reinterpret_cast<const bf16_t*>(t.bytes.data())[i]) * (1 + 0x1p-12f);
+      reinterpret_cast<float*>(wide.data())[i] =
+          to_f32(reinterpret_cast<const bf16_t*>(t.bytes.data())[i]) * (1 + 0x1p-12f);
     t.bytes = wide;
     t.dtype = DType::f32;
   });
   const ModelFolder model = open_model(path.string());
   ASSERT_EQ(model.notes().size(), 1u);
-  EXPECT_NE(model.notes()[0].find("1 tensors are stored as F32 and used as BF16"), std::string::npos) << model.notes()[0];
+  EXPECT_NE(model.notes()[0].find("1 tensors are stored as F32 and used as BF16"), std::string::npos)
+      << model.notes()[0];
   // Rounded to the stored dtype first, whatever the precision.
-  expect_equal(load_component(model, Component::text_encoder), load_component(open_model(test::nano_path()), Component::text_encoder));
+  expect_equal(load_component(model, Component::text_encoder),
+               load_component(open_model(test::nano_path()), Component::text_encoder));
 }
 
 TEST(Load, ZeroDirectionIsRefused) {

@@ -118,7 +118,8 @@ TEST(NodeWindow, NoRoomIsAnErrorOnEveryRank) {
   on_ranks(3, [&](std::unique_ptr<NodeGroup> group) {
     const auto memory = make_node_memory(std::move(group), "", "/proc");
     const std::string error = test::user_error_of([&] { memory->allocate(10'000, "transformer"); });
-    for (const char* part : {"the transformer needs 10000 bytes of host memory", "/proc: only 0 bytes free", "--scratch"})
+    for (const char* part :
+         {"the transformer needs 10000 bytes of host memory", "/proc: only 0 bytes free", "--scratch"})
       EXPECT_NE(error.find(part), std::string::npos) << error;
   });
   on_ranks(2, [&](std::unique_ptr<NodeGroup> group) {
@@ -132,7 +133,8 @@ TEST(NodeWindow, MoreThanTheHostHas) {
   const HostMemory host = host_memory();
   EXPECT_GT(host.available, 0u);
   EXPECT_LE(host.available, host.total);
-  const std::string error = test::user_error_of([&] { make_private_memory()->allocate(host.total * 2, "transformer"); });
+  const std::string error =
+      test::user_error_of([&] { make_private_memory()->allocate(host.total * 2, "transformer"); });
   EXPECT_NE(error.find("of host memory"), std::string::npos) << error;
   EXPECT_NE(error.find("available"), std::string::npos) << error;
 }

@@ -171,7 +171,8 @@ TEST(Plan, ReleasedVideoVae) {
   EXPECT_EQ(count(plan, "decoder.", Layout::diffusers), 583u);
   EXPECT_EQ(count(plan, "decoder.", Layout::original) + 1, 440u);
   const std::int64_t levels[] = {2'213'504, 7'998'720, 8'850'688, 31'988'224, 28'317'696, 99'627'008};
-  for (int level = 0; level < 6; ++level) EXPECT_EQ(elements(plan, fmt::format("encoder.down.{}.", level)), levels[level]);
+  for (int level = 0; level < 6; ++level)
+    EXPECT_EQ(elements(plan, fmt::format("encoder.down.{}.", level)), levels[level]);
 }
 
 TEST(Plan, ReleasedAudioVae) {
@@ -198,7 +199,8 @@ TEST(Plan, ReleasedAudioVae) {
 }
 
 TEST(Plan, AudioFilter) {
-  const float expected[] = {0.00202896645f, 0.00938946394f, -0.02554346407f, -0.05765737548f, 0.12857260908f, 0.44320980007f};
+  const float expected[] = {0.00202896645f,  0.00938946394f, -0.02554346407f,
+                            -0.05765737548f, 0.12857260908f, 0.44320980007f};
   const std::vector<float> f = audio_filter();
   ASSERT_EQ(f.size(), 12u);
   for (std::size_t i = 0; i < 6; ++i) {
@@ -232,7 +234,8 @@ TEST(Plan, RowPiecesCoverAnyStretch) {
 TEST(Plan, MemoryDtypes) {
   const auto dtypes = [](Component component, const LoadOptions& options) {
     std::map<std::string, DType> by_name;
-    for (const LoadedTensor& t : plan_memory(plan_component(released(), component), options).tensors) by_name[t.name] = t.dtype;
+    for (const LoadedTensor& t : plan_memory(plan_component(released(), component), options).tensors)
+      by_name[t.name] = t.dtype;
     return by_name;
   };
   LoadOptions low;
@@ -246,7 +249,8 @@ TEST(Plan, MemoryDtypes) {
     EXPECT_EQ(transformer.at(name), DType::f32) << name;
   const auto video = dtypes(Component::video_vae, low);
   const std::string block = "decoder.transformer_blocks.3.";
-  for (const char* name : {"attn.to_qkv.weight", "attn.to_qkv.bias", "attn.to_out.weight", "ff.w1.bias", "ff.w2.weight"})
+  for (const char* name :
+       {"attn.to_qkv.weight", "attn.to_qkv.bias", "attn.to_out.weight", "ff.w1.bias", "ff.w2.weight"})
     EXPECT_EQ(video.at(block + name), DType::f16) << name;
   for (const char* name : {"norm1.weight", "scale2"}) EXPECT_EQ(video.at(block + name), DType::f32) << name;
   for (const char* name : {"decoder.x_embedder.weight", "decoder.proj_out.bias", "decoder.register_tokens",
@@ -256,7 +260,8 @@ TEST(Plan, MemoryDtypes) {
   for (const auto& [name, dtype] : video) halves += dtype == DType::f16 && name.ends_with(".weight");
   EXPECT_EQ(halves, 144u);  // spec/vae.md 8.2
   EXPECT_EQ(dtypes(Component::text_encoder, low).at("model.visual.pos_embed.weight"), DType::bf16);
-  for (Component component : {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae})
+  for (Component component :
+       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae})
     for (const auto& [name, dtype] : dtypes(component, {})) EXPECT_EQ(dtype, DType::f32) << name;
 }
 

@@ -18,7 +18,9 @@ namespace {
 
 using test::TemporaryFolder;
 
-std::string synthetic_nano(int seed) { return fmt::format("synthetic:{}:{}", seed, test::nano_path()); }
+std::string synthetic_nano(int seed) {
+  return fmt::format("synthetic:{}:{}", seed, test::nano_path());
+}
 
 TEST(Synthetic, AnyRowsInAnyOrder) {
   const ModelFolder model = open_model(synthetic_nano(3));
@@ -28,13 +30,16 @@ TEST(Synthetic, AnyRowsInAnyOrder) {
       for (const auto& [begin, end] : {std::pair{t.rows() / 3, t.rows() / 3 + 1}, std::pair{t.rows() / 2, t.rows()}}) {
         std::vector<std::byte> rows(static_cast<std::size_t>(end - begin) * t.row_bytes());
         model.source(component).read_rows(t, begin, end, rows.data());
-        ASSERT_EQ(std::memcmp(rows.data(), whole.data() + static_cast<std::size_t>(begin) * t.row_bytes(), rows.size()), 0) << t.name;
+        ASSERT_EQ(std::memcmp(rows.data(), whole.data() + static_cast<std::size_t>(begin) * t.row_bytes(), rows.size()),
+                  0)
+            << t.name;
       }
     }
 }
 
 TEST(Synthetic, SeedAndNameDecide) {
-  const ModelFolder one = open_model(synthetic_nano(1)), again = open_model(synthetic_nano(1)), two = open_model(synthetic_nano(2));
+  const ModelFolder one = open_model(synthetic_nano(1)), again = open_model(synthetic_nano(1)),
+                    two = open_model(synthetic_nano(2));
   const auto& tensors = one.plan(Component::transformer).tensors;
   std::vector<std::byte> before;
   for (const PlannedTensor& t : tensors) {
@@ -49,7 +54,8 @@ TEST(Synthetic, SeedAndNameDecide) {
 
 TEST(Synthetic, RangesOfTrainedWeights) {
   const ModelFolder model = open_model(synthetic_nano(5));
-  for (Component component : {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
+  for (Component component :
+       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
     const WeightSet w = load_component(model, component);
     for (const PlannedTensor& t : model.plan(component).tensors) {
       if (!w.has(t.name) || t.role == Role::zero) continue;
@@ -92,7 +98,8 @@ TEST(Synthetic, WrittenFolderHoldsTheSameWeights) {
   EXPECT_TRUE(made.config() == model.config());
   EXPECT_TRUE(std::filesystem::exists(made.paths().tokenizer / "merges.txt"));
   EXPECT_TRUE(std::filesystem::exists(folder / "made" / "processor" / "preprocessor_config.json"));
-  for (Component component : {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
+  for (Component component :
+       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
     const WeightSet a = load_component(model, component), b = load_component(made, component);
     ASSERT_EQ(a.tensors().size(), b.tensors().size());
     for (const auto& [name, t] : a.tensors()) ASSERT_EQ(std::memcmp(t.data, b.at(name).data, t.bytes()), 0) << name;

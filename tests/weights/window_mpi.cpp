@@ -1,5 +1,5 @@
-// Run under mpirun: the ranks of the node load the nano model into one shared segment, and every rank compares every byte
-// with what it loads alone.
+// Run under mpirun: the ranks of the node load the nano model into one shared segment, and every rank compares every
+// byte with what it loads alone.
 #include <mpi.h>
 
 #include <cstdio>

@@ -6,6 +6,7 @@
 #include "compute/cuda/views.h"
 #include "kernels/attention_plain.h"
 #include "kernels/attention_sm90.h"
+#include "kernels/rows.h"
 
 namespace h3 {
 
@@ -44,6 +45,24 @@ void run_sm90(const Operands& x, float scale, cudaStream_t stream) {
   args.o_stride = strides(x.o);
   args.scale = scale;
   H3_CUDA(h3_attention_sm90(args, stream));
+}
+
+// cuDNN's kernels take no single query row: it runs beside a copy of itself, and last, where a causal row sees all
+// keys.
+void run_cudnn(const Operands& x, CudnnAttention& cudnn, CudaQueue& queue, const AttentionKind& kind, float scale) {
+  if (x.query.rows > 1) return cudnn.run(queue, x.query, x.key, x.value, x.o, kind, scale);
+  const std::int64_t size = kernels::bytes_of(x.query.type), head = kind.d * size, row = x.query.heads * head;
+  CHECK_LE(4 * row, static_cast<std::int64_t>(CudaQueue::kScratch));
+  const auto place = [&](std::int64_t index) { return static_cast<char*>(queue.scratch()) + index * row; };
+  const auto move = [&](const kernels::ByteRows& from, const kernels::ByteRows& to) {
+    H3_CUDA(kernels::move_rows(from, nullptr, x.query.heads, head, to, queue.stream()));
+  };
+  move({x.query.data, x.query.head_stride * size}, {place(0), head});
+  move({x.query.data, x.query.head_stride * size}, {place(1), head});
+  kernels::Heads two{place(0), 2, x.query.heads, kind.d, x.query.heads * kind.d, kind.d, x.query.type}, out = two;
+  out.data = place(2);
+  cudnn.run(queue, two, x.key, x.value, out, kind, scale);
+  move({place(3), head}, {x.o.data, x.o.head_stride * size});
 }
 
 Operands checked(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o) {

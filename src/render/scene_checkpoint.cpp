@@ -1,0 +1,169 @@
+#include "render/scene_checkpoint.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "base/log.h"
+#include "checkpoint/paths.h"
+#include "checkpoint/require_same.h"
+
+namespace h3 {
+
+namespace {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+FileLocking locking_of(const Session& session) {
+  return parse_file_locking(session.options().file_locking, "--file-locking");
+}
+
+void broadcast_values(Session& s, std::vector<float>& values, std::int64_t count) {
+  values.resize(static_cast<std::size_t>(count));
+  s.communicator().broadcast(s.queue(), Tensor(values.data(), {count}, DType::f32), 0);
+}
+
+}  // namespace
+
+nlohmann::ordered_json checkpoint_identity(Session& session, const SceneJob& job, StageTimes& times) {
+  CheckpointInputs inputs;
+  inputs.scene = to_json(job.scene);
+  inputs.scene.erase("output");
+  inputs.model_identity = session.model_identity(times);
+  inputs.numerics = session.numerics();
+  return inputs.identity();
+}
+
+std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJob& job,
+                                           const nlohmann::ordered_json& identity) {
+  const std::filesystem::path folder = session.options().output;
+  const CheckpointPaths paths = checkpoint_paths(folder, job.scene.name);
+  if (!is_there(paths.newest) && !is_there(paths.previous)) return std::nullopt;
+  if (session.options().resume == "restart") {
+    spdlog::info("{}: its checkpoint is discarded (--resume restart)", job.scene.name);
+    remove_checkpoints(folder, job.scene.name);
+    return std::nullopt;
+  }
+  if (session.options().resume == "refuse")
+    throw UserError(paths.newest.string(), "", "",
+                    "stands there (--resume refuse); remove it, or use --resume resume or restart");
+  ResumeOptions options;
+  options.locking = locking_of(session);
+  auto found = read_checkpoint(folder, job.scene.name, options);
+  if (!found) return found;
+  for (const std::string& note : found->notes) spdlog::warn("{}: {}", job.scene.name, note);
+  if (found->inputs) {
+    const std::vector<std::string> ignored{"scene.output", "scene.name"};
+    require_same(identity, found->inputs->identity(), paths.inputs.string(), ignored);
+  }
+  spdlog::info("{}: goes on after step {} of {} from {}", job.scene.name, found->state.step, found->state.steps,
+               found->file.string());
+  return found;
+}
+
+std::optional<ResumedScene> share_checkpoint(Session& s, const std::optional<ResumePoint>& found) {
+  nlohmann::json sizes = nlohmann::json::object();
+  if (found) {
+    const Checkpoint& c = found->state;
+    sizes = {
+        {"step", c.step}, {"video", c.video.size()}, {"audio", c.audio.size()}, {"history", !c.previous_video.empty()}};
+    if (found->inputs) {
+      sizes["text_shape"] = found->inputs->text.shape;
+      sizes["text_dtype"] = static_cast<int>(found->inputs->text.dtype);
+    }
+  }
+  sizes = nlohmann::json::parse(s.communicator().broadcast_text(sizes.dump()));
+  if (sizes.empty()) return std::nullopt;
+  ResumedScene scene;
+  if (found)
+    scene.state = {found->state.video, found->state.audio, 0, found->state.previous_video, found->state.previous_audio};
+  scene.state.step = sizes["step"];
+  const std::int64_t video = sizes["video"], audio = sizes["audio"];
+  broadcast_values(s, scene.state.video, video);
+  broadcast_values(s, scene.state.audio, audio);
+  if (sizes["history"].get<bool>()) {
+    broadcast_values(s, scene.state.previous_video, video);
+    broadcast_values(s, scene.state.previous_audio, audio);
+  }
+  if (!sizes.contains("text_shape")) return scene;
+  const auto shape = sizes["text_shape"].get<std::vector<std::int64_t>>();
+  const auto dtype = static_cast<DType>(sizes["text_dtype"].get<int>());
+  const Shape text_shape{std::span<const std::int64_t>(shape)};
+  scene.text_memory =
+      Buffer(s.machine(), static_cast<std::size_t>(text_shape.elements()) * size_of(dtype), Place::host);
+  scene.text = scene.text_memory.tensor(text_shape, dtype);
+  if (found) std::memcpy(scene.text.data, found->inputs->text.bytes.data(), scene.text.bytes());
+  s.communicator().broadcast(s.queue(), scene.text, 0);
+  return scene;
+}
+
+SceneCheckpoints::SceneCheckpoints(Session& session, const SceneJob& job, const nlohmann::ordered_json& identity,
+                                   const Tensor& text, const std::vector<std::uint8_t>& tags,
+                                   const SchedulePair& schedules)
+    : session_(session), name_(job.scene.name), schedules_(schedules), last_(steady_seconds()) {
+  if (!session.first() || session.options().checkpoint_steps == 0) return;
+  CheckpointInputs inputs;
+  inputs.scene = identity.at("scene");
+  inputs.model_identity = identity.at("model");
+  inputs.numerics = identity.at("numerics");
+  inputs.text = HostArray::copy_of(text.data, text.dtype, {text.size(0), text.size(1)});
+  inputs.tags = HostArray::copy_of(tags.data(), DType::u8, {static_cast<std::int64_t>(tags.size())});
+  const TransformerConfig& t = session.config().transformer;
+  inputs.visual_rows = HostArray::copy_of(nullptr, DType::f32, {0, t.video_row()});
+  inputs.audio_rows = HostArray::copy_of(nullptr, DType::f32, {0, t.audio_channels});
+  CheckpointOptions options;
+  options.locking = locking_of(session);
+  options.scratch = session.options().scratch;
+  try {
+    inputs_hash_ = write_inputs(session.options().output, name_, inputs, options);
+    writer_ = std::make_unique<CheckpointWriter>(session.options().output, name_, options);
+  } catch (const SceneError& e) {
+    report(e.what());
+  }
+}
+
+bool SceneCheckpoints::due(std::int64_t step, std::int64_t steps) {
+  const RunOptions& o = session_.options();
+  if (o.checkpoint_steps == 0) return false;
+  if (step == steps || step % o.checkpoint_steps == 0) return true;
+  if (o.checkpoint_seconds == 0) return false;
+  // Clocks differ between ranks; rank 0's decides.
+  const bool late = session_.first() && steady_seconds() - last_ >= static_cast<double>(o.checkpoint_seconds);
+  return session_.communicator().agree_max(late ? 1 : 0) != 0;
+}
+
+void SceneCheckpoints::keep(const LatentState& state) {
+  last_ = steady_seconds();
+  if (!writer_) return;
+  const TransformerConfig& t = session_.config().transformer;
+  Checkpoint c;
+  c.step = state.step;
+  c.steps = schedules_.video.evaluations();
+  c.video_width = t.video_row();
+  c.audio_width = t.audio_channels;
+  c.video = state.video;
+  c.audio = state.audio;
+  c.previous_video = state.previous_video;
+  c.previous_audio = state.previous_audio;
+  c.video_sigmas = schedules_.video.sigmas;
+  c.audio_sigmas = schedules_.audio.sigmas;
+  c.inputs_hash = inputs_hash_;
+  report(writer_->submit(std::move(c)));
+}
+
+void SceneCheckpoints::finish() {
+  if (writer_) report(writer_->finish());
+}
+
+void SceneCheckpoints::remove() {
+  if (!session_.first()) return;
+  writer_.reset();
+  remove_checkpoints(session_.options().output, name_, session_.options().scratch);
+}
+
+void SceneCheckpoints::report(const std::string& error) {
+  if (!error.empty()) spdlog::warn("{}: checkpoint: {}", name_, error);
+}
+
+}  // namespace h3
