@@ -48,36 +48,49 @@ Exchange::Exchange(Machine& machine, Communicator& communicator, ShardPlan plan,
   CHECK_EQ(plan_.rows.size(), static_cast<std::size_t>(communicator.size()));
   CHECK_EQ(plan_.heads.size(), plan_.rows.size());
   CHECK_GE(chunks_, 1);
+  if (!alone() && machine_.place() == Place::device) transfers_ = machine_.make_queue();
 }
 
 Range Exchange::chunk_of(Range range, int chunk) const {
   return {range.begin + range.size() * chunk / chunks_, range.begin + range.size() * (chunk + 1) / chunks_};
 }
 
+void Exchange::transfers_wait_for(Queue& q) {
+  if (transfers_) transfers_->wait_for(q);
+}
+
+void Exchange::wait_for_transfers(Queue& q) {
+  if (transfers_) q.wait_for(*transfers_);
+}
+
 void Exchange::gather_rows(Queue& q, const Tensor& full, const std::function<void(Range)>& arrived) {
-  if (communicator_.size() == 1) return arrived(rows());
   std::vector<Tensor> blocks(plan_.rows.size());
-  for (int c = 0; c < chunks_; ++c) {
+  transfers_wait_for(q);
+  for (int c = 0; c < chunks_ && !alone(); ++c) {
     for (std::size_t r = 0; r < blocks.size(); ++r) {
       const Range range = chunk_of(plan_.rows[r], c);
       blocks[r] = full.rows(range.begin, range.end);
     }
     {
       Stopwatch watch(seconds_);
-      communicator_.all_gather(q, blocks);
+      communicator_.all_gather(transfers(q), blocks);
     }
-    for (const Range& owned : plan_.rows) {
-      const Range range = chunk_of(owned, c);
-      if (range.size() > 0) arrived(range);
+    // Chunk c travels while q works on what came before it: first on this rank's own rows.
+    if (c == 0 && rows().size() > 0) arrived(rows());
+    wait_for_transfers(q);
+    for (std::size_t r = 0; r < plan_.rows.size(); ++r) {
+      const Range range = chunk_of(plan_.rows[r], c);
+      if (range.size() > 0 && r != static_cast<std::size_t>(communicator_.rank())) arrived(range);
     }
   }
+  if (alone()) arrived(rows());
 }
 
 void Exchange::rows_to_heads(Queue& q, const Tensor& local, std::int64_t unit, const Tensor& staging,
                              const Tensor& by_head) {
   Operators& ops = machine_.operators();
   const auto ranks = plan_.rows.size();
-  if (ranks == 1) return ops.copy_rows(q, local, by_head);
+  if (alone()) return ops.copy_rows(q, local, by_head);
   std::vector<Tensor> sends(ranks), receives(ranks);
   for (int c = 0; c < chunks_; ++c) {
     const Range mine = chunk_of({0, local.size(0)}, c);
@@ -91,35 +104,49 @@ void Exchange::rows_to_heads(Queue& q, const Tensor& local, std::int64_t unit, c
       const Range theirs = chunk_of(plan_.rows[r], c);
       receives[r] = by_head.rows(theirs.begin, theirs.end);
     }
+    transfers_wait_for(q);
     Stopwatch watch(seconds_);
-    communicator_.all_to_all(q, sends, receives);
+    communicator_.all_to_all(transfers(q), sends, receives);
   }
+  wait_for_transfers(q);
 }
 
-void Exchange::heads_to_rows(Queue& q, const Tensor& by_head, std::int64_t unit, const Tensor& staging,
-                             const Tensor& local) {
-  Operators& ops = machine_.operators();
-  const auto ranks = plan_.rows.size();
-  if (ranks == 1) return ops.copy_rows(q, by_head, local);
+void Exchange::heads_to_rows(Queue& q, const std::function<void(Range, const Tensor&)>& compute, const Tensor& by_head,
+                             std::int64_t unit, const Tensor& staging, const Tensor& local) {
+  if (alone()) return compute({0, heads().size()}, local);
+  struct Arrival {
+    Tensor block;
+    Range heads;
+  };
+  std::vector<Arrival> arrivals;
+  const auto ranks = plan_.rows.size(), own = static_cast<std::size_t>(communicator_.rank());
+  const Range mine = rows();
   std::vector<Tensor> sends(ranks), receives(ranks);
+  std::int64_t computed = 0, received = 0;
+  const Tensor flat = by_head.reshape({by_head.elements()});
   for (int c = 0; c < chunks_; ++c) {
-    const Range mine = chunk_of({0, local.size(0)}, c);
-    std::int64_t at = mine.begin * local.size(1);
+    const Range part = chunk_of({0, heads().size()}, c);
+    const std::int64_t width = part.size() * unit, elements = total_rows() * width;
+    const Tensor out = flat.slice(0, computed, computed + elements).reshape({total_rows(), width});
+    computed += elements;
+    if (part.size() > 0) compute(part, out);
     for (std::size_t r = 0; r < ranks; ++r) {
-      const Range theirs = chunk_of(plan_.rows[r], c);
-      sends[r] = by_head.rows(theirs.begin, theirs.end);
-      const std::int64_t width = plan_.heads[r].size() * unit;
-      receives[r] = staging.slice(0, at, at + mine.size() * width).reshape({mine.size(), width});
-      at += mine.size() * width;
+      sends[r] = out.rows(plan_.rows[r].begin, plan_.rows[r].end);
+      const Range theirs = chunk_of(plan_.heads[r], c);
+      const std::int64_t block = mine.size() * theirs.size() * unit;
+      // This rank's own part needs no transfer.
+      receives[r] = r == own
+                        ? sends[r]
+                        : staging.slice(0, received, received + block).reshape({mine.size(), theirs.size() * unit});
+      received += r == own ? 0 : block;
+      if (receives[r].elements() > 0) arrivals.push_back({receives[r], theirs});
     }
-    {
-      Stopwatch watch(seconds_);
-      communicator_.all_to_all(q, sends, receives);
-    }
-    const Tensor part = local.rows(mine.begin, mine.end);
-    for (std::size_t r = 0; r < ranks; ++r)
-      if (receives[r].elements() > 0) ops.copy_rows(q, receives[r], columns(part, plan_.heads[r], unit));
+    transfers_wait_for(q);
+    Stopwatch watch(seconds_);
+    communicator_.all_to_all(transfers(q), sends, receives);
   }
+  wait_for_transfers(q);
+  for (const Arrival& a : arrivals) machine_.operators().copy_rows(q, a.block, columns(local, a.heads, unit));
 }
 
 }  // namespace h3

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -26,33 +27,44 @@ double exchange_bytes(ExchangePattern pattern, const ShardPlan& plan, int rank, 
 
 class Exchange {
  public:
+  // On a GPU transfers run on a queue of their own, beside the work that `q` is given meanwhile.
   Exchange(Machine& machine, Communicator& communicator, ShardPlan plan, int chunks);
   const ShardPlan& plan() const { return plan_; }
   Range rows() const { return plan_.rows[static_cast<std::size_t>(communicator_.rank())]; }
   Range heads() const { return plan_.heads[static_cast<std::size_t>(communicator_.rank())]; }
   std::int64_t total_rows() const { return plan_.rows.back().end; }
+  bool alone() const { return plan_.rows.size() == 1; }
 
   // Makes `full` [S, w] whole: this rank's rows are in place, the others' arrive. `arrived(range)` is called once for
-  // each range of rows that is complete, own rows included, in an order that is the same for equal plans.
+  // each range of rows that is complete, this rank's own first, so that work on them hides the transfer.
   void gather_rows(Queue& q, const Tensor& full, const std::function<void(Range)>& arrived);
   // Sends columns of local [r, heads * unit] to the ranks that own those heads; `by_head` [S, own heads * unit]
   // receives all rows. `staging` holds local.elements() elements.
   void rows_to_heads(Queue& q, const Tensor& local, std::int64_t unit, const Tensor& staging, const Tensor& by_head);
-  // The way back: by_head [S, own heads * unit] -> local [r, heads * unit]. `staging` holds local.elements() elements.
-  void heads_to_rows(Queue& q, const Tensor& by_head, std::int64_t unit, const Tensor& staging, const Tensor& local);
+  // The way back. `compute(heads, out)` is called for one part of this rank's heads after another (counted from its
+  // first) and gives `q` the work that fills out [S, heads * unit]; a part travels while the next one is computed.
+  // local [r, all heads * unit] receives everything. `by_head` holds S * own heads * unit elements, `staging`
+  // local.elements().
+  void heads_to_rows(Queue& q, const std::function<void(Range heads, const Tensor& out)>& compute,
+                     const Tensor& by_head, std::int64_t unit, const Tensor& staging, const Tensor& local);
 
-  double seconds() const { return seconds_; }  // host time spent inside so far
+  double seconds() const { return seconds_; }  // host time spent inside transfers so far
 
  private:
   Range chunk_of(Range range, int chunk) const;
   Tensor columns(const Tensor& t, Range heads, std::int64_t unit) const {
     return t.slice(1, heads.begin * unit, heads.end * unit);
   }
+  Queue& transfers(Queue& q) { return transfers_ ? *transfers_ : q; }
+  // Later transfers wait for `q`; later work of `q` waits for the transfers given so far.
+  void transfers_wait_for(Queue& q);
+  void wait_for_transfers(Queue& q);
 
   Machine& machine_;
   Communicator& communicator_;
   ShardPlan plan_;
   int chunks_;
+  std::unique_ptr<Queue> transfers_;
   double seconds_ = 0;
 };
 

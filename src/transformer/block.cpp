@@ -6,6 +6,14 @@
 
 namespace h3 {
 
+// Equal chunks of at most 40,960 rows: beyond that matrix products gain nothing, while the widest buffer (at the
+// released model 115 KB a row) would pass that of attention.
+static std::int64_t automatic_chunk(std::int64_t rows) {
+  constexpr std::int64_t kMost = 40960, kUnit = 256;
+  const std::int64_t pieces = (rows + kMost - 1) / kMost;
+  return pieces <= 1 ? rows : (rows / pieces / kUnit + 1) * kUnit;
+}
+
 BlockWorkspace take_block_workspace(Arena& arena, const TransformerConfig& config, const ShardPlan& plan, int rank,
                                     ExchangePattern pattern, std::int64_t row_chunk, DType dtype) {
   const std::int64_t total = plan.rows.back().end, rows = plan.rows[static_cast<std::size_t>(rank)].size();
@@ -14,7 +22,8 @@ BlockWorkspace take_block_workspace(Arena& arena, const TransformerConfig& confi
   const bool gathered = !alone && pattern == ExchangePattern::all_gather;
   BlockWorkspace w;
   // A gathered range is another rank's, so chunks are bounded by all rows, not by this rank's.
-  w.chunk = std::max<std::int64_t>(1, std::min(row_chunk > 0 ? row_chunk : total, gathered ? total : rows));
+  const std::int64_t longest = gathered ? total : rows;
+  w.chunk = std::max<std::int64_t>(1, std::min(row_chunk > 0 ? row_chunk : automatic_chunk(longest), longest));
   const std::size_t start = arena.mark();
   w.attended_rows = arena.take({rows, config.inner()}, dtype);
   w.projected = arena.take({w.chunk, config.hidden}, dtype);
@@ -90,7 +99,7 @@ void project_qkv(Queue& q, const BlockContext& c, const WeightSet& w, const Modu
     normalize_and_rotate(q, c, w, fused, first_row);
   };
 
-  const bool alone = c.exchange.plan().rows.size() == 1;
+  const bool alone = c.exchange.alone();
   if (!alone && c.pattern == ExchangePattern::all_gather) {
     if (own.size() > 0) modulate(0, own.size(), ws.hidden.rows(own.begin, own.end));
     c.exchange.gather_rows(q, ws.hidden, [&](Range arrived) {
@@ -112,15 +121,14 @@ void project_qkv(Queue& q, const BlockContext& c, const WeightSet& w, const Modu
 void attend(Queue& q, const BlockContext& c) {
   const BlockWorkspace& ws = c.workspace;
   const std::int64_t d = c.config.head_dim;
-  if (c.exchange.heads().size() > 0) {
+  const auto compute = [&](Range heads, const Tensor& out) {
     const QkvViews views = qkv_views(ws.qkv_heads, d);
+    const auto part = [&](const Tensor& t) { return t.slice(1, heads.begin, heads.end); };
     Operators::Attention spec;
     spec.scale = 1.0f / std::sqrt(static_cast<float>(d));
-    c.machine.operators().attention(q, views.q, views.k, views.v, ws.attended_heads.split(1, c.exchange.heads().size()),
-                                    spec);
-  }
-  if (c.exchange.plan().rows.size() > 1)
-    c.exchange.heads_to_rows(q, ws.attended_heads, d, ws.staging, ws.attended_rows);
+    c.machine.operators().attention(q, part(views.q), part(views.k), part(views.v), out.split(1, heads.size()), spec);
+  };
+  c.exchange.heads_to_rows(q, compute, ws.attended_heads, d, ws.staging, ws.attended_rows);
 }
 
 }  // namespace

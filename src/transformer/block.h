@@ -23,7 +23,7 @@ struct BlockWorkspace {
   Tensor mlp_hidden, mlp_up, mlp_gated;  // one chunk each
 };
 
-// Takes the workspace of one rank from `arena` (or, without memory, adds up what it would take).
+// Takes the workspace of one rank from `arena` (or, without memory, adds up what it would take). `row_chunk` 0 chooses.
 BlockWorkspace take_block_workspace(Arena& arena, const TransformerConfig& config, const ShardPlan& plan, int rank,
                                     ExchangePattern pattern, std::int64_t row_chunk, DType dtype);
 

@@ -16,7 +16,7 @@ struct TransformerOptions {
   Precision precision = Precision::f32;
   ExchangePattern pattern = ExchangePattern::all_gather;
   int exchange_chunks = 1;
-  std::int64_t row_chunk = 0;  // rows a linear layer takes at once; 0: all
+  std::int64_t row_chunk = 0;  // rows a linear layer takes at once; 0: automatic
   Residency residency = Residency::resident;
 };
 

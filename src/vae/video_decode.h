@@ -18,7 +18,7 @@
 namespace h3 {
 
 // Tiles that are decoded together. A constant: more fill the device better, and a tile's bits do not depend on it.
-inline constexpr std::int64_t kTilesPerUnit = 4;
+inline constexpr std::int64_t kTilesPerUnit = 7;
 // The rank that gets the frames.
 inline constexpr int kWriterRank = 0;
 

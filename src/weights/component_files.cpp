@@ -82,20 +82,23 @@ class ComponentCheck {
   }
 
   std::shared_ptr<const FileSource> run() {
-    const std::size_t before = count_;
+    const std::size_t before = problems_.count();
     index_ = find_files(folder_);
     open_files();
     gather();
     const std::string foreign = foreign_kind(found_names());
     if (!foreign.empty()) {
-      report(folder_, "is " + foreign);
+      // What is missing or unexpected then says nothing more.
+      problems_.add(folder_, "is " + foreign);
       return nullptr;
     }
     compare();
-    report_unexpected();
-    if (count_ != before) return nullptr;
+    find_unexpected();
+    report_faults();
+    if (problems_.count() != before) return nullptr;
     auto source = std::make_shared<FileSource>(std::move(files_), layout_);
     for (const auto& [name, place] : found_) source->add(name, place.file, place.entry);
+    check_values(plan_, *source, folder_, problems_, notes_);
     return source;
   }
 
@@ -104,11 +107,6 @@ class ComponentCheck {
     std::size_t file = 0;
     TensorEntry entry;
   };
-
-  void report(const fs::path& where, const std::string& what) {
-    problems_.add(where, what);
-    ++count_;
-  }
 
   bool may_be_ignored(const std::string& name) const { return ignorable(config_, plan_.component, layout_, name); }
 
@@ -126,7 +124,6 @@ class ComponentCheck {
         files_.emplace_back(folder_ / name);
       } catch (const UserError& e) {
         problems_.add(e.what());
-        ++count_;
         // Its tensors are not reported again as missing.
         for (const std::string& t : tensors) lost_.insert(canonical_name(t));
         lost_all_ |= tensors.empty();
@@ -148,14 +145,13 @@ class ComponentCheck {
       for (const auto& [stored_name, entry] : files_[i].tensors()) {
         const std::string name = plan_.component == Component::audio_vae ? canonical_name(stored_name) : stored_name;
         const auto [it, added] = found_.try_emplace(name, Place{i, entry});
-        if (!added)
-          report(files_[i].path(),
-                 fmt::format("tensor {} is also in {}", name, files_[it->second.file].path().filename().string()));
+        if (!added) note(i, name, "also in " + files_[it->second.file].path().filename().string());
         if (index_.path.empty()) continue;
         const auto stated = index_.file_of.find(stored_name);
-        if (stated == index_.file_of.end() || stated->second != file)
-          report(files_[i].path(), fmt::format("tensor {} is here, the index says {}", name,
-                                               stated == index_.file_of.end() ? "nothing" : stated->second));
+        if (stated == index_.file_of.end())
+          note(i, name, "not in the index");
+        else if (stated->second != file)
+          note(i, name, "the index says " + stated->second);
       }
     }
   }
@@ -178,17 +174,17 @@ class ComponentCheck {
           continue;
         }
         const TensorEntry& entry = it->second.entry;
+        const std::size_t file = it->second.file;
         if (!(entry.shape == part.shape))
-          report(files_[it->second.file].path(),
-                 fmt::format("tensor {} has shape {}, expected {}", part.name, entry.shape.text(), part.shape.text()));
+          note(file, part.name, fmt::format("shape {}, expected {}", entry.shape.text(), part.shape.text()));
         if (entry.dtype == t.dtype) continue;
         if (convertible(entry.dtype, t.dtype))
           ++converted[{entry.dtype, t.dtype}];
         else
-          report(files_[it->second.file].path(), fmt::format("tensor {} has dtype {}, expected {}", part.name,
-                                                             safetensors_name(entry.dtype), safetensors_name(t.dtype)));
+          note(file, part.name,
+               fmt::format("dtype {}, expected {}", safetensors_name(entry.dtype), safetensors_name(t.dtype)));
       }
-    if (!missing.empty()) report(folder_, fmt::format("missing {}", listed(missing)));
+    if (!missing.empty()) problems_.add(folder_, fmt::format("missing {}", listed(missing)));
     for (const auto& [types, n] : converted)
       notes_.push_back(fmt::format("{}: {} tensors are stored as {} and used as {}", folder_.string(), n,
                                    safetensors_name(types.first), safetensors_name(types.second)));
@@ -209,11 +205,18 @@ class ComponentCheck {
     return text;
   }
 
-  void report_unexpected() {
-    std::map<std::size_t, std::vector<std::string>> unexpected;
+  void find_unexpected() {
     for (const auto& [name, place] : found_)
-      if (!planned_.contains(name) && !may_be_ignored(name)) unexpected[place.file].push_back(name);
-    for (const auto& [file, names] : unexpected) report(files_[file].path(), "unexpected " + listed(names));
+      if (!planned_.contains(name) && !may_be_ignored(name)) note(place.file, name, "unexpected");
+  }
+
+  // One line for all tensors of a file that have the same fault.
+  void note(std::size_t file, const std::string& tensor, const std::string& fault) {
+    faults_[{file, fault}].push_back(tensor);
+  }
+  void report_faults() {
+    for (const auto& [fault, names] : faults_)
+      problems_.add(files_[fault.first].path(), fmt::format("{}: {}", listed(names), fault.second));
   }
 
   const ModelConfig& config_;
@@ -222,12 +225,12 @@ class ComponentCheck {
   const fs::path& folder_;
   Problems& problems_;
   std::vector<std::string>& notes_;
-  std::size_t count_ = 0;
   std::set<std::string> planned_, lost_;
   bool lost_all_ = false;
   ShardIndex index_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, Place> found_;
+  std::map<std::pair<std::size_t, std::string>, std::vector<std::string>> faults_;
 };
 
 std::shared_ptr<const FileSource> open_component(const ModelConfig& config, const ComponentPlan& plan, Layout layout,

@@ -18,7 +18,7 @@ class Problems {
     lines_.push_back(where.string() + ": " + what);
   }
   void add(const std::string& line) { lines_.push_back(line); }
-  bool empty() const { return lines_.empty(); }
+  std::size_t count() const { return lines_.size(); }
   // UserError with all of them, when there are any.
   void throw_if_any(const std::string& title) const;
 
@@ -26,14 +26,14 @@ class Problems {
   std::vector<std::string> lines_;
 };
 
-// Opens `folder` (single file, or shards with an index) and checks it. `notes` receives what a user should know, such
-// as dtypes that are converted. Returns null when there were problems.
+// Opens `folder` (single file, or shards with an index) and checks headers and small values. `notes` receives what a
+// user should know, such as dtypes that are converted. Returns null when there were problems.
 std::shared_ptr<const FileSource> open_component(const ModelConfig& config, const ComponentPlan& plan, Layout layout,
                                                  const std::filesystem::path& folder, Problems& problems,
                                                  std::vector<std::string>& notes);
 
 // Reads the small tensors that must be finite (norms, scales, magnitudes) and those whose values are known (filters),
-// and reports the wrong ones.
+// and reports the wrong ones; part of open_component.
 void check_values(const ComponentPlan& plan, const TensorSource& source, const std::filesystem::path& folder,
                   Problems& problems, std::vector<std::string>& notes);
 

@@ -50,7 +50,7 @@ static void apply_groups(const fs::path& mount, std::string path, const GroupFil
 HostMemory host_memory() {
   HostMemory memory;
   memory.total = number_in("/proc/meminfo", "MemTotal:").value_or(0) * 1024;
-  memory.available = number_in("/proc/meminfo", "MemAvailable:").value_or(0) * 1024;
+  memory.available = number_in("/proc/meminfo", "MemAvailable:").value_or(memory.total / 1024) * 1024;
   memory.limit = "the host";
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

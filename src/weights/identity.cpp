@@ -108,8 +108,10 @@ std::string model_identity(const ModelFolder& model, const IdentityOptions& opti
 }
 
 std::string config_text(const ModelConfig& config) {
+  ModelConfig used = config;
+  used.text.layers = used.text.state;  // a file cut to the layers that are needed is the same model
   std::string text;
-  for (const auto& [file, object] : config_files(config)) text += file + " " + object.dump() + "\n";
+  for (const auto& [file, object] : config_files(used)) text += file + " " + object.dump() + "\n";
   return text;
 }
 

@@ -161,7 +161,7 @@ WeightSet load_component(const ModelFolder& model, Component component, const Lo
   WeightSet set;
   for (const Target& t : targets)
     set.add(t.loaded.name, Tensor(block->data() + t.loaded.offset, t.loaded.shape, t.loaded.dtype));
-  set.own(block);
+  set.own_block(block, {block->data(), block->bytes()});
   return set;
 }
 

@@ -35,31 +35,19 @@ const FileSource* ModelFolder::files(Component component, Partition partition) c
 
 void ModelFolder::open_files(const OpenOptions& options) {
   Problems problems;
+  // Both partitions may be one folder, as in the nano model; it is opened once.
+  std::map<std::filesystem::path, std::shared_ptr<const TensorSource>> opened;
   const auto open = [&](Component component, Partition partition) {
     const std::filesystem::path& folder = paths_.folder(component, partition);
-    if (folder.empty()) {
-      problems.add(paths_.root, fmt::format("has no {} transformer", h3::name_of(partition)));
-      return;
-    }
-    const ComponentPlan& plan = plans_.at(component);
-    auto files = open_component(config_, plan, paths_.layout, folder, problems, notes_);
-    if (files == nullptr) return;
-    check_values(plan, *files, folder, problems, notes_);
-    sources_[key(component, partition)] = std::move(files);
+    if (folder.empty()) return problems.add(paths_.root, fmt::format("has no {} transformer", h3::name_of(partition)));
+    const auto [it, added] = opened.try_emplace(folder);
+    if (added) it->second = open_component(config_, plans_.at(component), paths_.layout, folder, problems, notes_);
+    sources_[key(component, partition)] = it->second;
   };
-  for (Component component : kComponents) {
-    if (component != Component::transformer) {
-      open(component, Partition::fl2va);
-      continue;
-    }
-    for (Partition partition : options.partitions)
-      if (partition == options.partitions.front() || !one_transformer()) open(component, partition);
-  }
+  for (Partition partition : options.partitions) open(Component::transformer, partition);
+  for (Component component : {Component::text_encoder, Component::video_vae, Component::audio_vae})
+    open(component, Partition::fl2va);
   problems.throw_if_any(name_);
-  if (one_transformer() && !options.partitions.empty())
-    for (Partition partition : options.partitions)
-      sources_[key(Component::transformer, partition)] =
-          sources_[key(Component::transformer, options.partitions.front())];
 }
 
 void ModelFolder::open_synthetic(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,10 +31,18 @@ class WeightSet {
   void add(std::string name, const Tensor& tensor) { tensors_[std::move(name)] = tensor; }
   // Keeps the memory behind the tensors alive.
   void own(std::shared_ptr<const void> memory) { memory_ = std::move(memory); }
+  // The same for one block in which all tensors lie, so that it can be page-locked as a whole.
+  void own_block(std::shared_ptr<const void> memory, std::span<std::byte> block) {
+    memory_ = std::move(memory);
+    block_ = block;
+  }
+  // Empty where the tensors do not lie in one block.
+  std::span<std::byte> block() const { return block_; }
 
  private:
   std::map<std::string, Tensor, std::less<>> tensors_;
   std::shared_ptr<const void> memory_;
+  std::span<std::byte> block_;
 };
 
 // Which dtypes a component's tensors get in memory (spec/dit.md 4.1, text.md 5.5, vae.md 8.2).

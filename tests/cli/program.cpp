@@ -15,24 +15,18 @@ std::string h3render_path() {
   return H3RENDER_PROGRAM;
 }
 
+std::string mpirun_path() {
+  return H3RENDER_MPIRUN;
+}
+
 static void append(Words& words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
 }
 
 Words on_ranks(int ranks, const Words& words) {
   if (ranks == 1) return words;
-  Words all{H3RENDER_MPIRUN, "-n", std::to_string(ranks)};
+  Words all{mpirun_path(), "-n", std::to_string(ranks)};
   append(all, words);
-  return all;
-}
-
-Words together(const std::vector<Words>& ranks) {
-  Words all{H3RENDER_MPIRUN};
-  for (const Words& words : ranks) {
-    if (all.size() > 1) all.push_back(":");
-    append(all, {"-n", "1"});
-    append(all, words);
-  }
   return all;
 }
 

@@ -15,10 +15,9 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 std::string h3render_path();
+std::string mpirun_path();
 // The words that start `words` (program and arguments) on some ranks: alone without mpirun.
 Words on_ranks(int ranks, const Words& words);
-// One rank of each of these, in one MPI world.
-Words together(const std::vector<Words>& ranks);
 
 // Runs "h3render WORDS" to its end.
 Result h3render(const Words& words, int ranks = 1, const Surroundings& surroundings = {});

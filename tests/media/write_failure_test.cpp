@@ -92,6 +92,14 @@ TEST(WriteFailure, DiskFull) {
   ::umount(folder.path().c_str());
 }
 
+TEST(WriteFailure, ReadOnlyFileSystem) {
+  const TemporaryFolder folder;
+  if (::mount("tmpfs", folder.path().c_str(), "tmpfs", MS_RDONLY, "size=128k") != 0)
+    GTEST_SKIP() << "mounting a small tmpfs is not permitted here";
+  expect_failures_in(folder, folder.path(), "Read-only file system");
+  ::umount(folder.path().c_str());
+}
+
 TEST(WriteFailure, NoSuchFolder) {
   const TemporaryFolder folder;
   expect_failures_in(folder, folder.path() / "gone", "No such file or directory");

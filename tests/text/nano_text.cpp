@@ -1,38 +1,25 @@
 #include "text/nano_text.h"
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "media/png.h"
 #include "media/resize.h"
 #include "text/clip_sampling.h"
-#include "weights/safetensors.h"
+#include "weights/load.h"
 
 namespace h3::test {
 namespace {
 
-WeightSet read_weights(DType dtype) {
-  const SafetensorsFile file(nano_path() + "/text_encoder/model.safetensors");
-  auto memory = std::make_shared<std::vector<std::vector<float>>>();
-  WeightSet set;
-  for (const auto& [name, entry] : file.tensors()) {
-    const std::vector<std::byte> stored = file.read(entry);
-    const auto n = static_cast<std::size_t>(entry.shape.elements());
-    std::vector<float>& values = memory->emplace_back(n);  // room enough for either dtype
-    const Tensor tensor(values.data(), entry.shape, dtype);
-    if (dtype == DType::bf16) {
-      std::memcpy(values.data(), stored.data(), n * sizeof(bf16_t));
-    } else {
-      const auto* half = reinterpret_cast<const bf16_t*>(stored.data());
-      std::transform(half, half + n, values.data(), [](bf16_t x) { return to_f32(x); });
-    }
-    set.add(name, tensor);
-  }
-  set.own(memory);
-  return set;
+const ModelFolder& nano_model() {
+  static const ModelFolder model = open_model(nano_path());
+  return model;
+}
+
+WeightSet load_weights(Precision precision) {
+  LoadOptions options;
+  options.precision = precision;
+  return load_component(nano_model(), Component::text_encoder, options);
 }
 
 std::string golden_prompt(const Goldens& goldens, const std::string& name) {
@@ -56,20 +43,11 @@ const Tokenizer& nano_tokenizer() {
 }
 
 const TextConfig& nano_text_config() {
-  static const TextConfig config = [] {
-    TextConfig c;
-    c.hidden = 128, c.layers = 6, c.heads = 8, c.kv_heads = 4, c.head_dim = 32, c.ffn = 256, c.vocab = 576;
-    c.mrope_section = {6, 5, 5};
-    c.image_token = 527, c.video_token = 528, c.vision_start = 524, c.vision_end = 525;
-    c.state = 4;
-    c.vision = {4, 64, 4, 128, 3, 128, 64, 16, 2, 2, {0, 1, 2}};
-    return c;
-  }();
-  return config;
+  return nano_model().config().text;
 }
 
 const WeightSet& nano_text_weights(DType dtype) {
-  static const WeightSet f32 = read_weights(DType::f32), bf16 = read_weights(DType::bf16);
+  static const WeightSet f32 = load_weights(Precision::f32), bf16 = load_weights(Precision::bf16);
   return dtype == DType::f32 ? f32 : bf16;
 }
 

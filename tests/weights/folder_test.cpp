@@ -154,9 +154,16 @@ TEST_F(FolderTest, AllProblemsAreReportedTogether) {
   });
   resize(kShard2, -7);
   expect_error({"5 problems", "missing 4 tensors: model.language_model.layers.{0-3}.mlp.up_proj.weight",
-                "tensor model.visual.pos_embed.weight has shape [32, 128], expected [64, 64]",
-                "unexpected tensor model.surprise.weight", "tensor mean_proj.bias has dtype F16, expected F32",
+                "tensor model.visual.pos_embed.weight: shape [32, 128], expected [64, 64]",
+                "tensor model.surprise.weight: unexpected", "tensor mean_proj.bias: dtype F16, expected F32",
                 "diffusion_pytorch_model-00002-of-00002.safetensors"});
+}
+
+// A configuration of another width: one line a fault, not one a tensor.
+TEST_F(FolderTest, ManyTensorsWithOneFault) {
+  test::edit_json(model_ / "transformer" / "config.json", [](json& j) { j["ffn_dim"] = 256; });
+  expect_error({"5 problems", "transformer_blocks.{0-5}.ff.net.2.weight: shape [192, 512], expected [192, 256]",
+                "token_refiner.refiner_blocks.{0-1}.ff.net.0.proj.weight"});
 }
 
 TEST_F(FolderTest, DtypesOfTheTransformer) {
@@ -183,7 +190,7 @@ TEST_F(FolderTest, DtypesOfTheTransformer) {
   EXPECT_EQ(opened.notes().size(), 2u);
   EXPECT_EQ(load_component(opened, Component::transformer).at("video_patch_proj.bias").dtype, DType::f32);
   test::edit_tensors(file, [](HeldTensors& t) { t.at("transformer_blocks.0.attn.to_k.weight").dtype = DType::f16; });
-  expect_error({"tensor transformer_blocks.0.attn.to_k.weight has dtype F16, expected BF16"});
+  expect_error({"tensor transformer_blocks.0.attn.to_k.weight: dtype F16, expected BF16"});
 }
 
 TEST_F(FolderTest, NonFiniteNorms) {
@@ -215,9 +222,9 @@ TEST_F(FolderTest, IndexMustBeRight) {
     EXPECT_NE(text.find(part), std::string::npos) << text << "\n  lacks: " << part;
     test::write_text(model_ / kIndex, before);
   };
-  expect([](json& j) { j["weight_map"].erase("proj_in.bias"); }, "tensor proj_in.bias is here, the index says nothing");
+  expect([](json& j) { j["weight_map"].erase("proj_in.bias"); }, "tensor proj_in.bias: not in the index");
   expect([](json& j) { j["weight_map"]["proj_in.bias"] = "diffusion_pytorch_model-00002-of-00002.safetensors"; },
-         "tensor proj_in.bias is here, the index says diffusion_pytorch_model-00002");
+         "tensor proj_in.bias: the index says diffusion_pytorch_model-00002");
   expect([](json& j) { j["weight_map"]["x"] = "../../secret.safetensors"; }, "weight_map.x");
   expect([](json& j) { j["weight_map"]["x"] = 7; }, "weight_map.x");
   expect([](json& j) { j["weight_map"] = json::object(); }, "weight_map");
@@ -232,7 +239,7 @@ TEST_F(FolderTest, TensorInTwoShards) {
     t["proj_in.bias"] = test::read_tensors(model_ / "transformer/diffusion_pytorch_model-00001-of-00002.safetensors")
                             .at("proj_in.bias");
   });
-  expect_error({"tensor proj_in.bias is also in diffusion_pytorch_model-00001-of-00002.safetensors"});
+  expect_error({"tensor proj_in.bias: also in diffusion_pytorch_model-00001-of-00002.safetensors"});
 }
 
 // Layers above the state, the final norm and the head need not be there, nor the shards that hold nothing else.
