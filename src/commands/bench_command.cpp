@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <random>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "commands/commands.h"
 #include "commands/run_command_options.h"
 #include "parallel/cluster.h"
+#include "render/agreement.h"
 #include "render/progress.h"
 #include "render/run_plan.h"
 #include "render/session.h"
@@ -258,7 +260,9 @@ int run_bench(const std::vector<std::string>& words) {
   Cluster cluster(nullptr, nullptr);
   start_log(line.log(), cluster.rank());
   try {
-    Session session(cluster, options);
+    std::optional<Session> opened;
+    together(cluster, [&] { opened.emplace(cluster, options); });
+    Session& session = *opened;
     session.connect();
     std::vector<Row> table;
     if (what == "video") table = bench_video(session, line, repeats);

@@ -6,6 +6,7 @@
 #include "commands/commands.h"
 #include "commands/run_command_options.h"
 #include "parallel/cluster.h"
+#include "render/agreement.h"
 #include "render/run.h"
 
 namespace h3 {
@@ -30,13 +31,13 @@ CommandHelp render_help() {
       scene_keys_text()};
 }
 
-int render_on(Cluster& cluster, const CommandLine& line) {
-  start_log(line.log(), cluster.rank());
+RunRequest request_of(const CommandLine& line, int rank) {
+  start_log(line.log(), rank);
   RunRequest request;
   request.scenes = line.words();
   request.options = run_options_from(line, request.overrides);
   request.quiet = line.has("quiet");
-  return static_cast<int>(run_scenes(cluster, request));
+  return request;
 }
 
 }  // namespace
@@ -53,7 +54,9 @@ int run_render(const std::vector<std::string>& words) {
 
   Cluster cluster(nullptr, nullptr);
   try {
-    return render_on(cluster, parse());
+    RunRequest request;
+    together(cluster, [&] { request = request_of(parse(), cluster.rank()); });
+    return static_cast<int>(run_scenes(cluster, request));
   } catch (const UserError& e) {
     // Every rank has the same error; one tells it.
     if (cluster.rank() == 0) std::fprintf(stderr, "error: %s\n", e.what());

@@ -48,42 +48,29 @@ Exchange::Exchange(Machine& machine, Communicator& communicator, ShardPlan plan,
   CHECK_EQ(plan_.rows.size(), static_cast<std::size_t>(communicator.size()));
   CHECK_EQ(plan_.heads.size(), plan_.rows.size());
   CHECK_GE(chunks_, 1);
-  if (!alone() && machine_.place() == Place::device) transfers_ = machine_.make_queue();
 }
 
 Range Exchange::chunk_of(Range range, int chunk) const {
   return {range.begin + range.size() * chunk / chunks_, range.begin + range.size() * (chunk + 1) / chunks_};
 }
 
-void Exchange::transfers_wait_for(Queue& q) {
-  if (transfers_) transfers_->wait_for(q);
-}
-
-void Exchange::wait_for_transfers(Queue& q) {
-  if (transfers_) q.wait_for(*transfers_);
-}
-
 void Exchange::gather_rows(Queue& q, const Tensor& full, const std::function<void(Range)>& arrived) {
+  if (alone()) return arrived(rows());
   std::vector<Tensor> blocks(plan_.rows.size());
-  transfers_wait_for(q);
-  for (int c = 0; c < chunks_ && !alone(); ++c) {
+  for (int c = 0; c < chunks_; ++c) {
     for (std::size_t r = 0; r < blocks.size(); ++r) {
       const Range range = chunk_of(plan_.rows[r], c);
       blocks[r] = full.rows(range.begin, range.end);
     }
     {
       Stopwatch watch(seconds_);
-      communicator_.all_gather(transfers(q), blocks);
+      communicator_.all_gather(q, blocks);
     }
-    // Chunk c travels while q works on what came before it: first on this rank's own rows.
-    if (c == 0 && rows().size() > 0) arrived(rows());
-    wait_for_transfers(q);
-    for (std::size_t r = 0; r < plan_.rows.size(); ++r) {
-      const Range range = chunk_of(plan_.rows[r], c);
-      if (range.size() > 0 && r != static_cast<std::size_t>(communicator_.rank())) arrived(range);
+    for (const Range& owned : plan_.rows) {
+      const Range range = chunk_of(owned, c);
+      if (range.size() > 0) arrived(range);
     }
   }
-  if (alone()) arrived(rows());
 }
 
 void Exchange::rows_to_heads(Queue& q, const Tensor& local, std::int64_t unit, const Tensor& staging,
@@ -104,11 +91,9 @@ void Exchange::rows_to_heads(Queue& q, const Tensor& local, std::int64_t unit, c
       const Range theirs = chunk_of(plan_.rows[r], c);
       receives[r] = by_head.rows(theirs.begin, theirs.end);
     }
-    transfers_wait_for(q);
     Stopwatch watch(seconds_);
-    communicator_.all_to_all(transfers(q), sends, receives);
+    communicator_.all_to_all(q, sends, receives);
   }
-  wait_for_transfers(q);
 }
 
 void Exchange::heads_to_rows(Queue& q, const std::function<void(Range, const Tensor&)>& compute, const Tensor& by_head,
@@ -141,11 +126,9 @@ void Exchange::heads_to_rows(Queue& q, const std::function<void(Range, const Ten
       received += r == own ? 0 : block;
       if (receives[r].elements() > 0) arrivals.push_back({receives[r], theirs});
     }
-    transfers_wait_for(q);
     Stopwatch watch(seconds_);
-    communicator_.all_to_all(transfers(q), sends, receives);
+    communicator_.all_to_all(q, sends, receives);
   }
-  wait_for_transfers(q);
   for (const Arrival& a : arrivals) machine_.operators().copy_rows(q, a.block, columns(local, a.heads, unit));
 }
 

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "parallel/mpi_communicator.h"
 #include "render/agreement.h"
 #include "render/scene_jobs.h"
 #include "render/session.h"
@@ -15,27 +14,6 @@ namespace h3 {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Runs `f` on every rank and throws the lowest failing rank's UserError on all of them.
-template <typename F>
-void together(const Cluster& cluster, F&& f) {
-  std::string error;
-  try {
-    f();
-  } catch (const UserError& e) {
-    error = e.what();
-  }
-  // Before a session there is no communicator; this one serves the decision alone.
-  const auto machine = make_cpu_machine();
-  std::string all;
-  if (cluster.size() == 1) {
-    all = error;
-  } else {
-    MpiCommunicator world(MPI_COMM_WORLD, *machine);
-    all = first_error(world, cluster.host(), error);
-  }
-  if (!all.empty()) throw UserError(all);
-}
 
 std::string scenes_text(const SceneJobs& jobs) {
   std::string text;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "render/linear_shapes.h"
@@ -9,6 +10,7 @@
 #include "render/progress.h"
 #include "render/scene_jobs.h"
 #include "weights/identity.h"
+#include "weights/worker_threads.h"
 
 namespace h3 {
 
@@ -96,20 +98,41 @@ const std::string& Session::model_identity(StageTimes& times) {
   return identity_;
 }
 
-std::string Session::model_fingerprint() const {
-  if (model_->synthetic()) return model_->name();
+// Header and the first bytes of every tensor, read by several threads since a network file system is slow to answer.
+static std::string fingerprint_of(const SafetensorsFile& file) {
+  constexpr std::uint64_t kSampled = 256;
+  std::vector<std::string> marks(file.tensors().size());
+  std::vector<decltype(file.tensors().begin())> tensors;
+  for (auto it = file.tensors().begin(); it != file.tensors().end(); ++it) tensors.push_back(it);
+  run_tasks(tensors.size(), 8, [&](std::size_t i) {
+    const auto& [name, tensor] = *tensors[i];
+    std::string values(std::min(kSampled, tensor.bytes), '\0');
+    file.read(tensor, 0, values.size(), values.data());
+    marks[i] = fmt::format("{} {} {} {} {}\n", name, h3::name_of(tensor.dtype), tensor.shape.text(), tensor.offset,
+                           hash_hex(values));
+  });
   Hasher hasher;
-  hasher.add(model_->layout_name());
+  hasher.add(fmt::format("{}:{}\n", file.path().filename().string(), file.stamp().size));
+  for (const std::string& mark : marks) hasher.add(mark);
+  return hasher.hex();
+}
+
+static std::string tokenizer_fingerprint(const std::filesystem::path& folder) {
+  Hasher hasher;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"})
+    if (std::filesystem::exists(folder / name)) hasher.add(read_file(folder / name));
+  return hasher.hex();
+}
+
+std::string Session::model_fingerprint() const {
+  Hasher hasher;
+  hasher.add(model_->synthetic() ? model_->name() : model_->layout_name());
+  hasher.add(config_text(config()));
+  if (!model_->paths().tokenizer.empty()) hasher.add(tokenizer_fingerprint(model_->paths().tokenizer));
   for (const Component c :
-       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
-    const FileSource* files = model_->files(c);
-    if (!files) continue;
-    for (const SafetensorsFile& file : files->files()) {
-      hasher.add(fmt::format("{}:{}\n", file.path().filename().string(), file.stamp().size));
-      for (const auto& [name, tensor] : file.tensors())
-        hasher.add(fmt::format("{} {} {} {}\n", name, h3::name_of(tensor.dtype), tensor.shape.text(), tensor.offset));
-    }
-  }
+       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae})
+    if (const FileSource* files = model_->files(c))
+      for (const SafetensorsFile& file : files->files()) hasher.add(fingerprint_of(file));
   return hasher.hex();
 }
 

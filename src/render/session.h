@@ -55,7 +55,8 @@ class Session {
   // Identity of the model's components (DESIGN "Model identity"), hashed when first asked for. Collective.
   const std::string& model_identity(StageTimes& times);
 
-  // A quick mark of the model for the agreement of ranks: layout, file sizes and headers, no values.
+  // A quick mark of the model for the agreement of ranks: layout, configuration, tokenizer, file sizes and headers, and
+  // the beginning of every tensor, since two trainings of one architecture differ in nothing else.
   std::string model_fingerprint() const;
 
   // What decides the bits besides scene and weights: versions of the stages, backend, precision, kernels, libraries.

@@ -37,8 +37,8 @@ struct StatusReport {
   std::size_t count(SceneState state) const;
 };
 
-// `scenes` come first, in this order; others that the folder knows of follow, sorted. Throws UserError where the folder
-// cannot be read.
+// `scenes` come first, in this order; then others that have files in the folder, sorted; then those that running claims
+// have still to render. Throws UserError where the folder cannot be read.
 StatusReport collect_status(const std::filesystem::path& folder, const std::vector<std::string>& scenes = {});
 
 // {"done": n, "running": n, "failed": n, "waiting": n, "seconds_left": s or null, "scenes": [{"name", "state", ...}]};

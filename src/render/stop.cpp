@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 
@@ -52,7 +53,8 @@ void leave_now(const std::string& why) {
 std::optional<double> number_of(std::string_view text) {
   double value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !(value >= 0)) return std::nullopt;
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !std::isfinite(value) || value < 0)
+    return std::nullopt;
   return value;
 }
 

@@ -16,7 +16,7 @@ struct WatchdogOptions {
   // while no step was measured.
   double timeout_seconds = 0;
   double least_seconds = 120, first_seconds = 1800;
-  std::string who;  // "rank 3 on node7", for the message
+  std::string who = "this process";  // "rank 3 on node7", for the message
   // Called once by the watching thread with the message. Empty: the message to standard error and exit code 1.
   std::function<void(const std::string& message)> end;
 };

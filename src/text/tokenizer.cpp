@@ -45,6 +45,24 @@ std::vector<Bpe::Rule> rules_of(const TokenizerFiles& files, const std::string& 
   return rules;
 }
 
+// H3's own tokens follow each other, and in the released vocabulary their ids are known (spec/text.md 1.3). Files that
+// give them other ids would make another prompt of the same text.
+void check_h3_tokens(const Tokenizer& tokenizer, const TokenizerFiles& files, const std::string& source) {
+  constexpr std::size_t kReleasedEntries = 151643;
+  constexpr std::int32_t kReleasedFirst = 151669;
+  const auto first = tokenizer.added_token("<d>");
+  std::int32_t expected = files.vocabulary.size() == kReleasedEntries ? kReleasedFirst : first.value_or(0);
+  for (const char* content :
+       {"<d>", "</d>", "<|cutoff|>", "<|lyrics_start|>", "<|lyrics_end|>", "<|caption_start|>", "<|caption_end|>"}) {
+    const auto id = tokenizer.added_token(content);
+    if (!id || *id != expected) {
+      throw UserError(source, content, id ? fmt::format("{}", *id) : "no token",
+                      fmt::format("the seven tokens from <d> on are added in their order, this one as {}", expected));
+    }
+    ++expected;
+  }
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerFiles& files, const std::string& source) {
@@ -68,7 +86,10 @@ Tokenizer::Tokenizer(const TokenizerFiles& files, const std::string& source) {
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
-  return Tokenizer(read_tokenizer_files(folder), folder.string());
+  const TokenizerFiles files = read_tokenizer_files(folder);
+  Tokenizer tokenizer(files, folder.string());
+  check_h3_tokens(tokenizer, files, folder.string());
+  return tokenizer;
 }
 
 const Tokenizer::Added* Tokenizer::added_at(std::string_view text) const {

@@ -22,7 +22,8 @@ class Tokenizer {
  public:
   // Throws UserError naming `source` where vocabulary and rules do not fit together.
   Tokenizer(const TokenizerFiles& files, const std::string& source);
-  // Reads a model's tokenizer folder (text/tokenizer_files.h).
+  // Reads a model's tokenizer folder (text/tokenizer_files.h); throws UserError also where H3's own tokens are missing
+  // or have other ids than the model learned.
   static Tokenizer load(const std::filesystem::path& folder);
 
   // Tokens of a text, byte for byte as given. Throws UserError with `field` and the byte offset where the text is not

@@ -39,8 +39,7 @@ static ShardIndex read_index(const fs::path& path) {
   for (const auto& [tensor, file] : map.items()) {
     const std::string name = file.is_string() ? file.get<std::string>() : "";
     if (name.empty() || name.find('/') != std::string::npos || !name.ends_with(".safetensors"))
-      throw UserError(path.string(), "weight_map." + tensor, file.dump().substr(0, 60),
-                      "expected a safetensors file beside it");
+      throw UserError(path.string(), "weight_map." + tensor, shown(file), "expected a safetensors file beside it");
     index.file_of[tensor] = name;
     index.tensors_of[name].push_back(tensor);
   }

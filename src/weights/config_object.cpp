@@ -10,6 +10,18 @@ namespace h3 {
 
 using nlohmann::json;
 
+std::string shown(const json& value) {
+  return value.dump(-1, ' ', true).substr(0, 60);
+}
+
+// The parser quotes what it read, which may be long and not even UTF-8.
+static std::string parser_message(const char* what) {
+  std::string text = std::string(what).substr(0, 200);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  return text;
+}
+
 json parse_json_strictly(std::string_view text, const std::string& where, int max_depth) {
   std::vector<std::set<std::string>> keys;
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -23,7 +35,7 @@ json parse_json_strictly(std::string_view text, const std::string& where, int ma
   try {
     return json::parse(text.begin(), text.end(), watch);
   } catch (const json::exception& e) {
-    throw UserError(where, "", "", fmt::format("not valid JSON: {}", e.what()));
+    throw UserError(where, "", "", fmt::format("not valid JSON: {}", parser_message(e.what())));
   }
 }
 
@@ -33,7 +45,7 @@ ConfigObject ConfigObject::read(const std::filesystem::path& file) {
 
 ConfigObject::ConfigObject(std::string file, std::string path, json object)
     : file_(std::move(file)), path_(std::move(path)), object_(std::move(object)) {
-  if (!object_.is_object()) throw UserError(file_, path_, object_.dump().substr(0, 60), "expected a JSON object");
+  if (!object_.is_object()) throw UserError(file_, path_, shown(object_), "expected a JSON object");
 }
 
 std::string ConfigObject::field(std::string_view key) const {
@@ -47,7 +59,7 @@ bool ConfigObject::has(std::string_view key) const {
 
 void ConfigObject::fail(const std::string& key, const std::string& expected) const {
   const auto it = object_.find(key);
-  throw UserError(file_, field(key), it == object_.end() ? "missing" : it->dump().substr(0, 60), expected);
+  throw UserError(file_, field(key), it == object_.end() ? "missing" : shown(*it), expected);
 }
 
 const json& ConfigObject::at(const std::string& key) {
@@ -135,7 +147,7 @@ double ConfigObject::number_or(const std::string& key, double fallback) {
 }
 
 void ConfigObject::require(const std::string& key, const json& value) {
-  if (at(key) != value) fail(key, "this program knows only " + value.dump());
+  if (at(key) != value) fail(key, "this program knows only " + shown(value));
 }
 
 void ConfigObject::allow(const std::string& key, const json& value) {
@@ -151,7 +163,7 @@ void ConfigObject::finish() const {
   for (const auto& [key, value] : object_.items()) {
     if (key.starts_with("_") || known_.contains(key)) continue;
     const std::vector<std::string_view> names(known_.begin(), known_.end());
-    throw UserError(file_, field(key), value.dump().substr(0, 60), "unknown field" + did_you_mean(key, names));
+    throw UserError(file_, field(key), shown(value), "unknown field" + did_you_mean(key, names));
   }
 }
 

@@ -18,6 +18,9 @@ namespace h3 {
 // Parses JSON; duplicate keys, nesting beyond `max_depth` and everything after the value are UserErrors naming `where`.
 nlohmann::json parse_json_strictly(std::string_view text, const std::string& where, int max_depth = 16);
 
+// The beginning of a value as it may stand in a message: ASCII, at most 60 characters.
+std::string shown(const nlohmann::json& value);
+
 class ConfigObject {
  public:
   // The object that the file holds. UserError when the file is missing or not a JSON object.

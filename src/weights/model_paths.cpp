@@ -77,7 +77,7 @@ static std::string stated_subfolder(const fs::path& index, const char* component
   const auto& stated = (*entry)[2].value("subfolder", nlohmann::json(component));
   const std::string name = stated.is_string() ? stated.get<std::string>() : "";
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
-    throw UserError(index.string(), fmt::format("{}.subfolder", component), stated.dump(),
+    throw UserError(index.string(), fmt::format("{}.subfolder", component), shown(stated),
                     "expected a folder of the model");
   return name;
 }
@@ -110,7 +110,7 @@ static Partition bundle_partition(const fs::path& bundle) {
       const auto& stated = (*info)["partition"];
       if (stated == "fl2va") return Partition::fl2va;
       if (stated == "ref2va") return Partition::ref2va;
-      throw UserError(index.string(), "_minimax_h3.partition", stated.dump(), "expected \"fl2va\" or \"ref2va\"");
+      throw UserError(index.string(), "_minimax_h3.partition", shown(stated), "expected \"fl2va\" or \"ref2va\"");
     }
   }
   return partition_by_name(bundle);

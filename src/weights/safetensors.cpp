@@ -89,44 +89,43 @@ static std::uint64_t unsigned_at(const json& value) {
 }
 
 static Shape parse_shape(const json& sizes, std::uint64_t* elements) {
-  if (!sizes.is_array()) throw UserError("", "shape", sizes.dump().substr(0, 60), "expected a list of sizes");
+  if (!sizes.is_array()) throw UserError("", "shape", shown(sizes), "expected a list of sizes");
   if (sizes.size() > Shape::kMaxRank)
-    throw UserError("", "shape", sizes.dump().substr(0, 60), fmt::format("has more than {} axes", Shape::kMaxRank));
+    throw UserError("", "shape", shown(sizes), fmt::format("has more than {} axes", Shape::kMaxRank));
   std::vector<std::int64_t> shape;
   *elements = 1;
   for (const json& s : sizes) {
     const std::uint64_t n = unsigned_at(s);
     if (n > (std::uint64_t{1} << 48) || __builtin_mul_overflow(*elements, n, elements) ||
         *elements > (std::uint64_t{1} << 48))
-      throw UserError("", "shape", sizes.dump().substr(0, 60), "expected a list of sizes with a product below 2^48");
+      throw UserError("", "shape", shown(sizes), "expected a list of sizes with a product below 2^48");
     shape.push_back(static_cast<std::int64_t>(n));
   }
   return Shape(shape);
 }
 
 static TensorEntry parse_entry(const json& entry, std::uint64_t data_begin, std::uint64_t data_bytes) {
-  if (!entry.is_object()) throw UserError("", "", entry.dump().substr(0, 60), "expected an object");
+  if (!entry.is_object()) throw UserError("", "", shown(entry), "expected an object");
   for (const auto& [key, value] : entry.items())
     if (key != "dtype" && key != "shape" && key != "data_offsets") throw UserError("", key, "", "unknown field");
   for (const char* key : {"dtype", "shape", "data_offsets"})
     if (!entry.contains(key)) throw UserError("", key, "", "the field is missing");
-  if (!entry["dtype"].is_string()) throw UserError("", "dtype", entry["dtype"].dump().substr(0, 60), "expected text");
+  if (!entry["dtype"].is_string()) throw UserError("", "dtype", shown(entry["dtype"]), "expected text");
   TensorEntry t;
   t.dtype = dtype_from_safetensors(entry["dtype"].get<std::string>());
   std::uint64_t elements = 0;
   t.shape = parse_shape(entry["shape"], &elements);
   t.bytes = elements * size_of(t.dtype);
   const json& offsets = entry["data_offsets"];
-  const std::string text = offsets.dump().substr(0, 60);
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned())
-    throw UserError("", "data_offsets", text, "expected [begin, end]");
+    throw UserError("", "data_offsets", shown(offsets), "expected [begin, end]");
   const std::uint64_t begin = unsigned_at(offsets[0]), end = unsigned_at(offsets[1]);
   if (begin > end || end - begin != t.bytes)
-    throw UserError("", "data_offsets", text,
+    throw UserError("", "data_offsets", shown(offsets),
                     fmt::format("expected {} bytes for {} {}", t.bytes, safetensors_name(t.dtype), t.shape.text()));
   if (end > data_bytes)
-    throw UserError("", "data_offsets", text,
+    throw UserError("", "data_offsets", shown(offsets),
                     fmt::format("the file holds only {} bytes of data, truncated", data_bytes));
   t.offset = data_begin + begin;
   return t;
@@ -140,8 +139,7 @@ void SafetensorsFile::parse(const std::string& header) {
     if (name == "__metadata__") {
       if (!entry.is_object()) throw UserError(where, "__metadata__", "", "expected an object of texts");
       for (const auto& [key, value] : entry.items()) {
-        if (!value.is_string())
-          throw UserError(where, "__metadata__." + key, value.dump().substr(0, 60), "expected text");
+        if (!value.is_string()) throw UserError(where, "__metadata__." + key, shown(value), "expected text");
         metadata_[key] = value.get<std::string>();
       }
       continue;

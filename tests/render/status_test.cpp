@@ -54,7 +54,9 @@ class Status : public ::testing::Test {
   SceneStatus of(const std::string& name) const {
     for (const SceneStatus& s : collect_status(folder_.path()).scenes)
       if (s.name == name) return s;
-    return {.name = "(missing)"};
+    SceneStatus missing;
+    missing.name = "(missing)";
+    return missing;
   }
 
   TemporaryFolder folder_;
@@ -70,7 +72,7 @@ TEST_F(Status, every_state_in_one_folder) {
   const StatusReport report = collect_status(folder_.path(), {"c", "a"});
   std::vector<std::string> names;
   for (const SceneStatus& s : report.scenes) names.push_back(s.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"c", "a", "b", "d", "e"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"c", "a", "b", "e", "d"}));
   EXPECT_EQ(report.count(SceneState::done), 1u);
   EXPECT_EQ(report.count(SceneState::running), 1u);
   EXPECT_EQ(report.count(SceneState::failed), 1u);

@@ -24,7 +24,7 @@ constexpr std::array<Named, 8> colours{{{"red", {230, 26, 26}},
                                         {"white", {242, 242, 242}},
                                         {"cyan", {26, 217, 229}},
                                         {"magenta", {229, 38, 217}},
-                                        {"orange", {250, 128, 20}}}};
+                                        {"orange", {250, 140, 13}}}};
 // At half height: grounds get darker from top to bottom.
 constexpr std::array<Named, 4> grounds{
     {{"black", {4, 4, 4}}, {"gray", {95, 95, 95}}, {"navy", {6, 10, 52}}, {"brown", {63, 38, 17}}}};
@@ -166,7 +166,7 @@ std::string shape_of(const std::vector<Outline>& outlines) {
   if (fill.empty()) return "";
   if (median(core) < 0.5) return "ring";
   const double f = median(fill);  // triangle 1/2, circle pi/4, square 1
-  return std::string(f < 0.65 ? "triangle" : f < 0.89 ? "circle" : "square");
+  return std::string(f < 0.67 ? "triangle" : f < 0.88 ? "circle" : "square");
 }
 
 // Positions over time: how far they range, how far they get, how long the way is.

@@ -114,9 +114,9 @@ TEST(Tokenizer, GivesAdditionalTokensTheNextFreeIds) {
 
 TEST(Tokenizer, CutsOutTheLongestAddedToken) {
   const DamagedFolder folder;
-  folder.replace("tokenizer_config.json", "\"<|cutoff|>\"", "\"<d>x\", \"<|cutoff|>\"");
+  folder.replace("tokenizer_config.json", "\"<|caption_end|>\"", "\"<|caption_end|>\", \"<d>x\"");
   const Tokenizer tokenizer = Tokenizer::load(folder.path());
-  EXPECT_EQ(tokenizer.encode("<d>x<d>"), (Ids{543, 541}));
+  EXPECT_EQ(tokenizer.encode("<d>x<d>"), (Ids{548, 541}));
 }
 
 TEST(Tokenizer, EncodesSegmentsOnTheirOwn) {
@@ -302,6 +302,16 @@ TEST(TokenizerFiles, RefusesDamagedFiles) {
     const DamagedFolder folder;
     folder.replace("tokenizer_config.json", "<|im_start|>\",", "<|endoftext|>\",");
     expect(folder, {"<|endoftext|>", "an id of its own"});
+  }
+  {
+    const DamagedFolder folder;
+    folder.replace("tokenizer_config.json", "\"<|cutoff|>\"", "\"<|other|>\", \"<|cutoff|>\"");
+    expect(folder, {"<|cutoff|>", "544", "543"});
+  }
+  {
+    const DamagedFolder folder;
+    folder.replace("tokenizer_config.json", "\"<d>\",", "");
+    expect(folder, {"<d>", "no token"});
   }
 }
 

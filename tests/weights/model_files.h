@@ -37,7 +37,7 @@ struct Held {
 using HeldTensors = std::map<std::string, Held>;
 
 HeldTensors read_tensors(const std::filesystem::path& file);
-void write_tensors(const std::filesystem::path& file, HeldTensors& tensors);
+void write_tensors(const std::filesystem::path& file, const HeldTensors& tensors);
 // Reads, changes and writes a file.
 void edit_tensors(const std::filesystem::path& file, const std::function<void(HeldTensors&)>& change);
 
