@@ -9,6 +9,7 @@ const std::vector<Command>& all_commands() {
       {"render", "renders scenes on all ranks that the launcher started", run_render},
       {"check", "checks scenes and a model folder's headers in seconds", run_check},
       {"plan", "rows, heads, operations, bytes and memory for any number of ranks", run_plan},
+      {"status", "tells from an output folder's files how its scenes stand", run_status},
       {"inspect", "shows a safetensors file, a manifest or a model folder", run_inspect},
       {"compare", "compares two renders frame by frame", run_compare},
       {"make-model", "writes a model folder with seeded synthetic weights", run_make_model},

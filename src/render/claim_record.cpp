@@ -18,6 +18,10 @@ namespace h3 {
 
 namespace fs = std::filesystem;
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClaimOwner, host, boot_id, pid_namespace, pid, pid_start, job, nonce)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClaimStatus, stage, step, steps, seconds_per_step, memory_bytes, ranks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClaimRecord, scene, owner, batch, started, beat, status)
+
 namespace {
 
 std::string boot_id() {
@@ -107,27 +111,8 @@ fs::path claim_path(const fs::path& folder, const std::string& scene) {
 
 std::string claim_text(const ClaimRecord& record, std::size_t capacity) {
   constexpr std::size_t kBlock = 4096, kRoomForStatus = 1024;
-  const ClaimOwner& o = record.owner;
-  const ClaimStatus& s = record.status;
-  const nlohmann::ordered_json j{{"scene", record.scene},
-                                 {"host", o.host},
-                                 {"boot_id", o.boot_id},
-                                 {"pid_namespace", o.pid_namespace},
-                                 {"pid", o.pid},
-                                 {"pid_start", o.pid_start},
-                                 {"job", o.job},
-                                 {"nonce", o.nonce},
-                                 {"started", record.started},
-                                 {"beat", record.beat},
-                                 {"status",
-                                  {{"stage", s.stage},
-                                   {"step", s.step},
-                                   {"steps", s.steps},
-                                   {"seconds_per_step", s.seconds_per_step},
-                                   {"memory_bytes", s.memory_bytes},
-                                   {"ranks", s.ranks}}},
-                                 {"batch", record.batch}};
-  std::string text = j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const nlohmann::json j = record;
+  std::string text = j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (capacity == 0) capacity = (text.size() + kRoomForStatus + kBlock) / kBlock * kBlock;
   CHECK_LT(text.size(), capacity);
   text.resize(capacity - 1, ' ');
@@ -136,29 +121,7 @@ std::string claim_text(const ClaimRecord& record, std::size_t capacity) {
 
 std::optional<ClaimRecord> claim_from_text(const std::string& text) {
   try {
-    const auto j = nlohmann::json::parse(text);
-    ClaimRecord record;
-    ClaimOwner& o = record.owner;
-    j.at("scene").get_to(record.scene);
-    j.at("host").get_to(o.host);
-    j.at("boot_id").get_to(o.boot_id);
-    j.at("pid_namespace").get_to(o.pid_namespace);
-    j.at("pid").get_to(o.pid);
-    j.at("pid_start").get_to(o.pid_start);
-    j.at("job").get_to(o.job);
-    j.at("nonce").get_to(o.nonce);
-    j.at("started").get_to(record.started);
-    j.at("beat").get_to(record.beat);
-    j.at("batch").get_to(record.batch);
-    const auto& status = j.at("status");
-    ClaimStatus& s = record.status;
-    status.at("stage").get_to(s.stage);
-    status.at("step").get_to(s.step);
-    status.at("steps").get_to(s.steps);
-    status.at("seconds_per_step").get_to(s.seconds_per_step);
-    status.at("memory_bytes").get_to(s.memory_bytes);
-    status.at("ranks").get_to(s.ranks);
-    return record;
+    return nlohmann::json::parse(text).get<ClaimRecord>();
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }

@@ -1,11 +1,15 @@
 #include "render/run.h"
 
+#include <chrono>
+#include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "render/agreement.h"
+#include "render/run_control.h"
 #include "render/scene_jobs.h"
 #include "render/session.h"
 
@@ -35,24 +39,130 @@ void record_failure(const RunOptions& options, const std::string& name, const st
   }
 }
 
-// Whether the scene is to be rendered; decided on rank 0, which sees the output folder.
-bool wanted(Session& session, const SceneJob& job) {
-  std::string decision = "render";
-  if (session.first() && session.options().existing != "overwrite") {
-    std::string difference;
-    const Existing existing = find_existing(session.options().output, job, difference);
-    if (existing == Existing::same && session.options().existing == "skip") decision = "skip";
-    if (existing == Existing::same && session.options().existing == "refuse") decision = "it is rendered already";
-    if (existing == Existing::other)
-      decision = fmt::format("the output folder holds another render of this name (it differs in {})", difference);
+// The scenes of a run one after another. Rank 0 decides about each and takes its claim; the others follow.
+class SceneQueue {
+ public:
+  SceneQueue(Session& session, const SceneJobs& jobs, RunControl& control, Progress& progress)
+      : s_(session), jobs_(jobs), control_(control), progress_(progress) {
+    if (!s_.first()) return;
+    ClaimOptions options;
+    for (const SceneJob& job : jobs.good) options.batch.push_back(job.scene.name);
+    desk_ = std::make_unique<ClaimDesk>(s_.options().output, options);
   }
-  decision = session.communicator().broadcast_text(decision);
-  if (decision == "skip" && session.first())
-    spdlog::info("{}: rendered already, skipped (--existing overwrite renders it again)", job.scene.name);
-  if (decision != "skip" && decision != "render")
-    throw SceneError(decision + "; choose another name or folder, or --existing overwrite");
-  return decision == "render";
-}
+
+  // Renders what can be rendered; returns the number of scenes that failed. `failed_before` counts towards
+  // --stop-after-failures.
+  std::size_t run(std::size_t failed_before) {
+    std::vector<const SceneJob*> waiting;
+    for (const SceneJob& job : jobs_.good) waiting.push_back(&job);
+    while (!waiting.empty()) {
+      std::vector<const SceneJob*> held;
+      for (const SceneJob* job : waiting) {
+        control_.boundary("before " + job->scene.name);
+        control_.pause();
+        if (!visit(*job)) held.push_back(job);
+        if (too_many_failures(failed_before)) return failures_;
+      }
+      if (held.size() == waiting.size()) {
+        if (s_.options().claimed == "leave") return leave(held);
+        if (s_.first() && !told_) spdlog::info("{} scene(s) are being rendered by other runs; waiting", held.size());
+        told_ = true;
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+      }
+      waiting = std::move(held);
+    }
+    return failures_;
+  }
+
+ private:
+  bool too_many_failures(std::size_t failed_before) const {
+    const auto most = static_cast<std::size_t>(s_.options().stop_after_failures);
+    if (most == 0 || failures_ + failed_before < most) return false;
+    if (s_.first()) spdlog::error("{} scenes failed: the run ends (--stop-after-failures)", failures_ + failed_before);
+    return true;
+  }
+
+  // False: another run holds the scene.
+  bool visit(const SceneJob& job) {
+    std::unique_ptr<Claim> claim;
+    try {
+      const std::string decision = decide(job, claim);
+      if (decision == "skip") return true;
+      if (decision == "held") return false;
+      if (decision != "render") throw SceneError(decision);
+      told_ = false;
+      announce(job);
+      control_.scene_begins();
+      render_scene(s_, job, progress_, control_, claim.get());
+    } catch (const SceneError& e) {
+      progress_.end_bar();
+      ++failures_;
+      if (s_.first()) record_failure(s_.options(), job.scene.name, e.what());
+    }
+    return true;
+  }
+
+  // "render" (with the claim on rank 0), "skip", "held", or what is wrong.
+  std::string decide(const SceneJob& job, std::unique_ptr<Claim>& claim) {
+    std::string decision;
+    try {
+      if (s_.first()) decision = decide_first(job, claim);
+    } catch (const SceneError& e) {
+      decision = e.what();
+    }
+    return s_.communicator().broadcast_text(decision);
+  }
+
+  std::string decide_first(const SceneJob& job, std::unique_ptr<Claim>& claim) {
+    std::string decision = by_existing_files(job);
+    if (decision == "render") {
+      claim = desk_->try_claim(job.scene.name);
+      // Another run may have finished it between the two looks.
+      decision = claim ? by_existing_files(job) : "held";
+      if (decision != "render") claim.reset();
+    }
+    if (decision == "skip")
+      spdlog::info("{}: rendered already, skipped (--existing overwrite renders it again)", job.scene.name);
+    return decision;
+  }
+
+  std::string by_existing_files(const SceneJob& job) const {
+    const RunOptions& o = s_.options();
+    if (o.existing == "overwrite") return "render";
+    std::string difference;
+    const Existing existing = find_existing(o.output, job, difference);
+    if (existing == Existing::same && o.existing == "skip") return "skip";
+    if (existing == Existing::same) return "it is rendered already (--existing refuse)";
+    if (existing == Existing::other)
+      return fmt::format(
+          "the output folder holds another render of this name (it differs in {}); choose another name or folder, or "
+          "--existing overwrite",
+          difference);
+    return "render";
+  }
+
+  void announce(const SceneJob& job) const {
+    if (!s_.first()) return;
+    for (const std::string& note : job.notes) spdlog::info("{}: {}", job.scene.name, note);
+    for (const std::string& warning : job.warnings) spdlog::warn("{}: {}", job.scene.name, warning);
+    std::error_code ignored;
+    fs::remove(failed_path(s_.options(), job.scene.name), ignored);
+  }
+
+  std::size_t leave(const std::vector<const SceneJob*>& held) const {
+    for (const SceneJob* job : held)
+      if (s_.first()) spdlog::info("{}: left to {}", job->scene.name, desk_->holder(job->scene.name));
+    return failures_;
+  }
+
+  Session& s_;
+  const SceneJobs& jobs_;
+  RunControl& control_;
+  Progress& progress_;
+  std::unique_ptr<ClaimDesk> desk_;
+  std::size_t failures_ = 0;
+  bool told_ = false;
+};
 
 void print_options(const RunOptions& options) {
   std::string text;
@@ -94,21 +204,14 @@ ExitCode run_scenes(Cluster& cluster, const RunRequest& request) {
   for (const BadScene& bad : jobs.bad)
     if (session->first()) record_failure(request.options, bad.name, bad.message);
   Progress progress(cluster.rank(), request.quiet);
-  for (const SceneJob& job : jobs.good) {
-    try {
-      if (!wanted(*session, job)) continue;
-      if (session->first()) {
-        for (const std::string& note : job.notes) spdlog::info("{}: {}", job.scene.name, note);
-        for (const std::string& warning : job.warnings) spdlog::warn("{}: {}", job.scene.name, warning);
-        std::error_code ignored;
-        fs::remove(failed_path(request.options, job.scene.name), ignored);
-      }
-      render_scene(*session, job, progress);
-    } catch (const SceneError& e) {
-      progress.end_bar();
-      ++failures;
-      if (session->first()) record_failure(request.options, job.scene.name, e.what());
-    }
+  RunControl control(*session);
+  SceneQueue queue(*session, jobs, control, progress);
+  try {
+    failures += queue.run(failures);
+  } catch (const RunStopped& e) {
+    progress.end_bar();
+    if (session->first()) spdlog::warn("stopped: {}; exit 75, run again to go on", e.what());
+    return ExitCode::stopped;
   }
   if (failures > 0 && session->first())
     spdlog::error("{} of {} scenes failed", failures, jobs.good.size() + jobs.bad.size());

@@ -99,6 +99,18 @@ const std::vector<Option>& options() {
             "also write one when this many seconds have passed since the last; 0: by steps alone"),
       choice("file-locking", {"auto", "on", "off"}, &RunOptions::file_locking,
              "whether HDF5 locks checkpoints while it reads them; auto: where the file system can"),
+      text("max-time", "TIME", &RunOptions::max_time,
+           "stop at a checkpoint (exit 75) after so long: seconds, MM:SS, HH:MM:SS or D-HH:MM:SS; Slurm's limit counts "
+           "by "
+           "itself"),
+      text("halt-file", "FILE", &RunOptions::halt_file, "stop at a checkpoint (exit 75) when this file exists"),
+      count("hang-timeout", 0, &RunOptions::hang_timeout,
+            "seconds without progress after which a rank ends the run; 0: ten steps, at least 120"),
+      count("stop-after-failures", 0, &RunOptions::stop_after_failures,
+            "end the run after so many failed scenes; 0: never"),
+      choice(
+          "claimed", {"wait", "leave"}, &RunOptions::claimed,
+          "scenes that another run is rendering: wait for them at the end and take over what it leaves, or leave them"),
       flag("keep-going", &RunOptions::keep_going, "render the good scenes of a run that also has bad ones (exit 3)"),
       text("dump", "FILE", &RunOptions::dump,
            "one scene: text states, rows of every step, frames and samples as "

@@ -30,6 +30,11 @@ struct RunOptions {
   std::string file_locking = "auto";            // auto, on, off
   std::string attention = "auto";               // auto, cudnn, own
   bool share_gpus = false;
+  std::string max_time;                  // "" or a duration
+  std::string halt_file;                 // "" or a file
+  std::int64_t hang_timeout = 0;         // seconds; 0: automatic
+  std::int64_t stop_after_failures = 0;  // 0: never
+  std::string claimed = "wait";          // wait, leave
   bool keep_going = false;
   std::string dump;
   std::string scratch;  // "" or a folder for what does not fit into /dev/shm

@@ -26,8 +26,13 @@ namespace {
 // The stages of one scene, in order; each leaves what the next needs.
 class SceneRender {
  public:
-  SceneRender(Session& session, const SceneJob& job, Progress& progress)
-      : s_(session), job_(job), progress_(progress), dump_(session.first() ? session.options().dump : "") {
+  SceneRender(Session& session, const SceneJob& job, Progress& progress, RunControl& control, Claim* claim)
+      : s_(session),
+        job_(job),
+        progress_(progress),
+        control_(control),
+        claim_(claim),
+        dump_(session.first() ? session.options().dump : "") {
     facts_.warnings = job.warnings;
   }
 
@@ -37,17 +42,39 @@ class SceneRender {
     present_prompt();
     const nlohmann::ordered_json identity = checkpoint_identity(s_, job_, times_);
     std::optional<ResumedScene> resumed = look_for_checkpoint(identity);
+    enter("text");
     encode_text(resumed);
     lay_out();
     announce();
     checkpoints_.emplace(s_, job_, identity, text_, presentation_.tags, schedules_);
+    enter("denoise");
     const LatentState latents = sample(resumed);
+    enter("decode");
     facts_.video_hash = hash_hex(latents.video.data(), latents.video.size() * sizeof(float));
     facts_.audio_hash = hash_hex(latents.audio.data(), latents.audio.size() * sizeof(float));
     decode(latents);
   }
 
  private:
+  // A boundary at which the run may stop; what was checkpointed by then is safe on disk.
+  void enter(const std::string& stage) {
+    status_.stage = stage;
+    tell_claim();
+    try {
+      control_.boundary(stage);
+    } catch (const RunStopped&) {
+      if (checkpoints_) checkpoints_->finish();
+      throw;
+    }
+  }
+
+  void tell_claim() {
+    if (!claim_) return;
+    status_.memory_bytes = peak_resident_memory();
+    status_.ranks = s_.cluster().size();
+    claim_->set_status(status_);
+  }
+
   std::optional<ResumedScene> look_for_checkpoint(const nlohmann::ordered_json& identity) {
     std::optional<ResumePoint> found;
     std::string error;
@@ -166,8 +193,19 @@ class SceneRender {
     transformer.begin(s_.queue(), clip_, facts_.plan.shards, text_, {},
                       schedule_timesteps(schedules_.video.timesteps, schedules_.audio.timesteps));
     DenoiseCalls calls;
-    calls.step = [&](const StepReport& report) { progress_.step(report, peak_resident_memory()); };
-    calls.before_step = [&](std::int64_t) { s_.fail_if_asked("step"); };
+    calls.step = [&](const StepReport& report) {
+      progress_.step(report, peak_resident_memory());
+      control_.step_took(report.seconds);
+      status_.step = report.step;
+      status_.steps = report.steps;
+      status_.seconds_per_step = report.seconds;
+      tell_claim();
+    };
+    calls.before_step = [&](std::int64_t step) {
+      s_.fail_if_asked("step");
+      if (step > initial.step) enter("denoise");
+      control_.step_begins();
+    };
     calls.wants_latents = [&](std::int64_t step) {
       return !s_.options().dump.empty() || checkpoints_->due(step, schedules_.video.evaluations());
     };
@@ -199,8 +237,12 @@ class SceneRender {
     decode_frames(video_weights, latents, outputs);
     decode_sound(latents, outputs);
     StageTimer timer(times_, "write");
-    std::string error = outputs ? outputs->finish() : "";
-    if (outputs && error.empty()) error = write_records(*outputs, timer);
+    std::string error;
+    if (outputs) {
+      const bool mine = !claim_ || claim_->still_mine();
+      error = mine ? outputs->finish() : job_.scene.name + ": another run took this scene over";
+      if (error.empty()) error = write_records(*outputs, timer);
+    }
     const std::string failed = first_error(s_.communicator(), s_.cluster().host(), error);
     if (!failed.empty()) {
       checkpoints_->finish();
@@ -225,6 +267,7 @@ class SceneRender {
       dump_.append_frames(frames);
       progress_.decode(first + frames.size(0), job_.geometry.frames);
     };
+    calls.progress = [&](std::int64_t done, std::int64_t) { control_.progress("decode unit " + std::to_string(done)); };
     const std::int64_t width = s_.config().transformer.video_row();
     const Tensor rows(const_cast<float*>(latents.video.data()),
                       {static_cast<std::int64_t>(latents.video.size()) / width, width}, DType::f32);
@@ -283,10 +326,13 @@ class SceneRender {
   Session& s_;
   const SceneJob& job_;
   Progress& progress_;
+  RunControl& control_;
+  Claim* claim_;
   Dump dump_;
   StageTimes times_;
   RenderFacts facts_;
   Presentation presentation_;
+  ClaimStatus status_;
   TextStates states_;
   Tensor text_;  // host [L, width]: encoded, or from a checkpoint
   std::optional<SceneCheckpoints> checkpoints_;
@@ -296,8 +342,8 @@ class SceneRender {
 
 }  // namespace
 
-void render_scene(Session& session, const SceneJob& job, Progress& progress) {
-  SceneRender(session, job, progress).run();
+void render_scene(Session& session, const SceneJob& job, Progress& progress, RunControl& control, Claim* claim) {
+  SceneRender(session, job, progress, control, claim).run();
 }
 
 }  // namespace h3

@@ -2,7 +2,9 @@
 // manifest. All ranks call together; rank 0 writes.
 #pragma once
 
+#include "render/claim.h"
 #include "render/progress.h"
+#include "render/run_control.h"
 #include "render/session.h"
 #include "scene/scene.h"
 #include "scene/scene_rules.h"
@@ -18,6 +20,7 @@ struct SceneJob {
 
 // Renders one scene into the session's output folder. Throws SceneError on every rank alike when this scene cannot be
 // finished; anything else ends the run.
-void render_scene(Session& session, const SceneJob& job, Progress& progress);
+// `claim` is rank 0's; the others pass null. Throws RunStopped where the run has to stop.
+void render_scene(Session& session, const SceneJob& job, Progress& progress, RunControl& control, Claim* claim);
 
 }  // namespace h3
