@@ -1,5 +1,6 @@
 // h3render plan
 #include <iostream>
+#include <optional>
 
 #include "base/error.h"
 #include "commands/commands.h"
@@ -39,7 +40,10 @@ std::vector<double> shares_for(const RunOptions& o, const std::string& specific,
 int run_plan(const std::vector<std::string>& words) {
   po::options_description description;
   description.add_options()("ranks", po::value<std::string>()->value_name("N[,N...]")->default_value("1"),
-                            "numbers of ranks to plan for")("json", "print JSON");
+                            "numbers of ranks to plan for")(
+      "text-rows", po::value<std::int64_t>()->value_name("N"),
+      "rows that the prompt takes, instead of counting its tokens; then the model needs no tokenizer")("json",
+                                                                                                       "print JSON");
   add_run_options(description, {"model", "precision", "vae-profile", "exchange", "shares", "row-shares", "head-shares",
                                 "row-chunk", "device"});
   const CommandLine line(plan_help(), description, words, true);
@@ -53,9 +57,10 @@ int run_plan(const std::vector<std::string>& words) {
   OpenOptions open;
   open.weights = false;
   const ModelFolder model = open_model(line.required("model"), open);
-  const Tokenizer tokenizer = load_tokenizer(model);
+  std::optional<Tokenizer> tokenizer;
+  if (!line.has("text-rows")) tokenizer = load_tokenizer(model);
   if (line.words().empty()) throw UserError("h3render plan", "", "", "no scene was given");
-  const SceneJobs jobs = prepare_scenes(line.words(), overrides, model.config(), tokenizer);
+  const SceneJobs jobs = prepare_scenes(line.words(), overrides, model.config(), tokenizer ? &*tokenizer : nullptr);
   jobs.require_all_good();
 
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
@@ -65,7 +70,8 @@ int run_plan(const std::vector<std::string>& words) {
       PlanRequest request;
       request.model = model.config();
       request.geometry = job.geometry;
-      request.text_rows = text_rows_of(job, model.config(), tokenizer);
+      request.text_rows =
+          tokenizer ? text_rows_of(job, model.config(), *tokenizer) : line.get<std::int64_t>("text-rows");
       request.evaluations =
           job.scene.sigmas.empty() ? job.scene.evaluations : static_cast<std::int64_t>(job.scene.sigmas.size()) - 1;
       request.ranks = ranks;

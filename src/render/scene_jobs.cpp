@@ -45,7 +45,7 @@ Tokenizer load_tokenizer(const ModelFolder& model) {
 }
 
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
-                         const ModelConfig& model, const Tokenizer& tokenizer) {
+                         const ModelConfig& model, const Tokenizer* tokenizer) {
   std::vector<Override> parsed;
   for (const std::string& text : overrides) parsed.push_back(parse_override(text));
   SceneList list = load_scenes({sources.begin(), sources.end()}, parsed);
@@ -64,7 +64,7 @@ SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vec
       job.geometry = resolved.geometry;
       job.notes = std::move(resolved.notes);
       job.warnings = std::move(resolved.warnings);
-      text_rows_of(job, model, tokenizer);
+      if (tokenizer) text_rows_of(job, model, *tokenizer);
       jobs.good.push_back(std::move(job));
     } catch (const UserError& e) {
       jobs.bad.push_back({scene.name, e.what()});

@@ -23,8 +23,9 @@ struct SceneJobs {
 // The tokenizer of a model. Throws UserError for synthetic weights without a folder, which have none.
 Tokenizer load_tokenizer(const ModelFolder& model);
 
+// `tokenizer` null: prompts are not looked at.
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
-                         const ModelConfig& model, const Tokenizer& tokenizer);
+                         const ModelConfig& model, const Tokenizer* tokenizer);
 
 // Rows that the prompt takes in the packed sequence.
 std::int64_t text_rows_of(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer);

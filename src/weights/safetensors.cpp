@@ -71,6 +71,8 @@ std::string SafetensorsFile::read_header() {
                     "too short for a safetensors header, truncated");
   std::uint64_t length = 0;
   read_fully(fd_, path_, 0, 8, &length);
+  if (std::memcmp(&length, "version ", 8) == 0)
+    throw UserError(where, "", "", "is a Git LFS pointer; the file itself was not downloaded");
   if (length > kLargestHeader)
     throw UserError(where, "header length", fmt::format("{} bytes", length),
                     fmt::format("expected at most {}; not a safetensors file, or damaged", kLargestHeader));

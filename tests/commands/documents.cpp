@@ -101,32 +101,35 @@ static std::vector<std::string> shell_words(const std::string& line) {
   return words;
 }
 
-std::vector<Call> program_calls(const std::filesystem::path& path) {
-  const bool script = path.extension() != ".md";
+static bool ends_call(const std::string& word) {
+  return word == "|" || word == "&&" || word == ";" || word == ":" || word == "#" || word.starts_with(">");
+}
+
+// Adds the call in a line, if there is one.
+static void add_call(const std::string& line, const std::string& where, std::vector<Call>& calls) {
+  const std::vector<std::string> words = shell_words(line);
+  const auto program = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return word == "h3render" || word.ends_with("/h3render");
+  });
+  if (program == words.end() || program + 1 == words.end()) return;
+  calls.push_back({where, {program + 1, std::find_if(program, words.end(), ends_call)}});
+}
+
+std::vector<Call> calls_in(const std::string& text, const std::string& where, Lines kind) {
   std::vector<Call> calls;
-  std::istringstream lines(read_document(path));
-  std::string line, joined;
+  std::istringstream lines(text);
+  std::string line, begun;
   bool fenced = false;
-  int number = 0;
-  while (std::getline(lines, line)) {
-    ++number;
+  for (int number = 1; std::getline(lines, line); ++number) {
     if (line.starts_with("```")) fenced = !fenced;
-    if (!script && !fenced && !line.starts_with("    ") && joined.empty()) continue;
-    if (line.starts_with("#")) continue;
+    const bool code = kind == Lines::all || fenced || line.starts_with("    ") || !begun.empty();
+    if (!code || line.starts_with("#")) continue;
     if (line.ends_with("\\")) {
-      joined += line.substr(0, line.size() - 1);
+      begun += line.substr(0, line.size() - 1);
       continue;
     }
-    const std::vector<std::string> words = shell_words(joined + line);
-    joined.clear();
-    const auto program = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-      return word == "h3render" || word.ends_with("/h3render");
-    });
-    if (program == words.end() || program + 1 == words.end()) continue;
-    auto end = std::find_if(program, words.end(), [](const std::string& word) {
-      return word == "|" || word == "&&" || word == ";" || word == "#" || word.starts_with(">") || word == ":";
-    });
-    calls.push_back({path.filename().string() + " line " + std::to_string(number), {program + 1, end}});
+    add_call(begun + line, where + ", line " + std::to_string(number), calls);
+    begun.clear();
   }
   return calls;
 }

@@ -22,12 +22,14 @@ std::vector<std::string> quoted_in(const std::string& text);
 // A cell without backticks.
 std::string unquoted(std::string cell);
 
-// "h3render COMMAND WORDS" of all code lines (of Markdown: indented by four or within fences) and script lines that call
-// the program; lines that end with a backslash are joined with the next. `where` and the words after "h3render".
+// A call of the program in a text: where it stands, and the words after "h3render", the first of them the command.
 struct Call {
   std::string where;
   std::vector<std::string> words;
 };
-std::vector<Call> program_calls(const std::filesystem::path& path);
+// Which lines of a text can hold calls: all, or those of a Markdown document that are code (indented or fenced).
+enum class Lines { all, code_of_markdown };
+// Lines that end with a backslash are joined with the next; quotes group; a pipe, `&&` and the like end a call.
+std::vector<Call> calls_in(const std::string& text, const std::string& where, Lines lines);
 
 }  // namespace h3::test

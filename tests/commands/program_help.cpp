@@ -40,7 +40,8 @@ std::vector<std::string> option_entries(const std::string& text) {
 }  // namespace
 
 std::map<std::string, OptionHelp> parse_help(const std::string& text) {
-  static const std::regex form("(?:-\\w \\[ )?--([a-z0-9-]+)(?: \\])?(?: (?![ (])(\\S+))?(?: \\(=([^)]*)\\))?(?: +(.*))?");
+  static const std::regex form(
+      "(?:-\\w \\[ )?--([a-z0-9-]+)(?: \\])?(?: (?![ (])(\\S+))?(?: \\(=([^)]*)\\))?(?: +(.*))?");
   std::map<std::string, OptionHelp> options;
   for (const std::string& entry : option_entries(text)) {
     std::smatch match;

@@ -76,6 +76,7 @@ TEST_F(SafetensorsTest, RefusesDamage) {
   expect_error(good + "x", "1 trailing bytes");
   expect_error(good + std::string(1 << 20, '\0'), "1048576 trailing bytes");
   expect_error(std::string(64, '\xff'), "not a safetensors file");
+  expect_error("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", "is a Git LFS pointer");
   expect_error(file_bytes("[1]", 0), "does not begin with '{'");
   expect_error(file_bytes("{\"a\":", 0), "not valid JSON");
   expect_error(file_bytes("{} x", 0), "not valid JSON");
