@@ -1,5 +1,9 @@
 #include "render/devices.h"
 
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "base/error.h"
@@ -11,6 +15,12 @@
 #endif
 
 namespace h3 {
+
+// The node's cores divided among its ranks, unless OMP_NUM_THREADS says otherwise. Threads change no bit.
+static RankDevice make_cpu(const Cluster& cluster) {
+  if (!std::getenv("OMP_NUM_THREADS")) omp_set_num_threads(std::max(1, omp_get_num_procs() / cluster.node_size()));
+  return {make_cpu_machine(), ""};
+}
 
 #ifdef H3RENDER_WITH_CUDA
 
@@ -35,15 +45,15 @@ RankDevice make_rank_device(const Cluster& cluster, const RunOptions& options) {
   if (options.device == "cuda")
     throw UserError("--device", "", "cuda",
                     cluster.host() + " shows no GPU (nvidia-smi and CUDA_VISIBLE_DEVICES tell more)");
-  return {make_cpu_machine(), ""};
+  return make_cpu(cluster);
 }
 
 #else
 
-RankDevice make_rank_device(const Cluster&, const RunOptions& options) {
+RankDevice make_rank_device(const Cluster& cluster, const RunOptions& options) {
   if (options.device == "cuda")
     throw UserError("--device", "", "cuda", "this build has no CUDA backend; configure with -DH3RENDER_CUDA=ON");
-  return {make_cpu_machine(), ""};
+  return make_cpu(cluster);
 }
 
 #endif
