@@ -16,7 +16,7 @@ cmake --build --preset release --target h3render -- -k 1
 export OMP_NUM_THREADS
 OMP_NUM_THREADS=$(threads_for 2)
 mpirun -n 2 build/release/h3render render jobs/demo.json --model jobs/nano --output "$output" --device cpu \
-  --on-existing overwrite
+  --existing overwrite
 echo
 echo "Video:         $output/demo.mp4"
 echo "Contact sheet: $output/demo.sheet.png"

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <vector>
 
 #include "base/error.h"
 
@@ -25,6 +26,27 @@ std::string read_file(const fs::path& path) {
 
 fs::path temporary_path_for(const fs::path& path) {
   return path.parent_path() / fmt::format(".{}.{}.tmp{}", path.stem().string(), ::getpid(), path.extension().string());
+}
+
+// Whether `file` is `.STEM.DIGITS.tmp` with any extension.
+static bool is_temporary_of(const std::string& file, const std::string& stem) {
+  const std::string start = "." + stem + ".";
+  if (!file.starts_with(start)) return false;
+  const auto end = file.find_first_not_of("0123456789", start.size());
+  return end != std::string::npos && end > start.size() && file.compare(end, 4, ".tmp") == 0;
+}
+
+void remove_temporaries(const fs::path& folder, const std::string& name, std::span<const std::string_view> middles) {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string file = entry.path().filename().string();
+    bool ours = is_temporary_of(file, name);
+    for (const std::string_view middle : middles)
+      ours = ours || is_temporary_of(file, name + "." + std::string(middle));
+    if (ours) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove(leftover, error);
 }
 
 static void sync_path(const fs::path& path, int flags) {

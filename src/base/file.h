@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,11 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 // The temporary name that a file is written under before it gets its final one: hidden, and unique to the process.
 std::filesystem::path temporary_path_for(const std::filesystem::path& path);
+
+// Removes what killed processes left of `NAME.*` and `NAME.MIDDLE.*` (MIDDLE one of `middles`) under temporary names.
+// Only for whoever alone may write files of that name.
+void remove_temporaries(const std::filesystem::path& folder, const std::string& name,
+                        std::span<const std::string_view> middles);
 
 // Gives a finished temporary file its final name: fsync, rename, fsync of the folder. Throws SceneError.
 void commit_file(const std::filesystem::path& temporary, const std::filesystem::path& path);

@@ -1,9 +1,11 @@
 #include "render/outputs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "media/mp4.h"
@@ -42,6 +44,8 @@ struct SceneOutputs::Writers {
 
 SceneOutputs::SceneOutputs(const fs::path& folder, const Scene& scene, const ClipGeometry& geometry)
     : folder_(folder), scene_(scene), geometry_(geometry), writers_(std::make_unique<Writers>()) {
+  static constexpr std::array<std::string_view, 3> kMiddles{"manifest", "sheet", "failed"};
+  remove_temporaries(folder_, scene_.name, kMiddles);
   writers_->sheet.emplace(static_cast<int>(geometry.width), static_cast<int>(geometry.height), geometry.frames);
   guarded([&] {
     if (scene_.output.mp4) {

@@ -30,8 +30,7 @@ Session::Session(Cluster& cluster, const RunOptions& options)
       options_(options),
       device_(make_rank_device(cluster, options)),
       queue_(machine().make_queue()),
-      model_(std::make_unique<ModelFolder>(open_model(options.model))),
-      weight_memory_(make_node_memory(cluster.node_comm(), options.scratch)) {
+      model_(std::make_unique<ModelFolder>(open_model(options.model))) {
   const bool host = machine().place() == Place::host;
   precision_ = options.precision == "f32" || (options.precision == "auto" && host) ? Precision::f32 : Precision::bf16;
   profile_ = options.vae_profile == "F" || (options.vae_profile == "auto" && host) ? VaeProfile::F : VaeProfile::R;
@@ -48,6 +47,7 @@ const Tokenizer& Session::tokenizer() {
 }
 
 void Session::connect() {
+  weight_memory_ = make_node_memory(cluster_.node_comm(), options_.scratch);
   link_ = connect_ranks(cluster_, device_, options_);
   if (first() && cluster_.size() > 1) spdlog::info("transport {}: {}", link_.transport, link_.reason);
   // Every rank takes the algorithms that rank 0's library proposes, so that equal layers are equal work everywhere.
@@ -126,14 +126,14 @@ static std::string tokenizer_fingerprint(const std::filesystem::path& folder) {
 
 std::string Session::model_fingerprint() const {
   Hasher hasher;
-  hasher.add(model_->synthetic() ? model_->name() : model_->layout_name());
+  hasher.add(model_->layout_name());
   hasher.add(config_text(config()));
   if (!model_->paths().tokenizer.empty()) hasher.add(tokenizer_fingerprint(model_->paths().tokenizer));
   for (const Component c :
        {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae})
     if (const FileSource* files = model_->files(c))
       for (const SafetensorsFile& file : files->files()) hasher.add(fingerprint_of(file));
-  return hasher.hex();
+  return fmt::format("{} ({})", model_->name(), hasher.hex());
 }
 
 nlohmann::ordered_json Session::numerics() const {

@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <random>
 
 #include "base/error.h"
@@ -17,8 +19,9 @@ namespace h3::test {
 
 namespace fs = std::filesystem;
 
-// Runs the writer for `microseconds`, kills it, and returns the last step it called safe, or `before`.
-std::int64_t run_and_kill(const fs::path& folder, unsigned microseconds, std::int64_t before) {
+// Runs the writer until it called `steps` more steps safe and `microseconds` passed, kills it, and returns the last
+// step that it called safe, or `before`.
+std::int64_t run_and_kill(const fs::path& folder, int steps, unsigned microseconds, std::int64_t before) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error("pipe failed");
   const pid_t child = ::fork();
@@ -28,14 +31,20 @@ std::int64_t run_and_kill(const fs::path& folder, unsigned microseconds, std::in
     ::_exit(127);
   }
   ::close(ends[1]);
+  std::string told;
+  const auto listen = [&] {
+    char part[64];
+    const ssize_t n = ::read(ends[0], part, sizeof part);
+    if (n > 0) told.append(part, static_cast<std::size_t>(n));
+    return n > 0;
+  };
+  while (std::count(told.begin(), told.end(), '\n') < steps && listen()) continue;
   ::usleep(microseconds);
   ::kill(child, SIGKILL);
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << "exit code " << WEXITSTATUS(status);
-  std::string told;
-  char part[4096];
-  for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;) told.append(part, static_cast<std::size_t>(n));
+  while (listen()) continue;
   ::close(ends[0]);
   const std::size_t end = told.rfind('\n');
   if (end == std::string::npos || end == 0) return before;
@@ -49,7 +58,9 @@ TEST(Crash, a_kill_at_any_moment_leaves_a_whole_checkpoint) {
   int resumed = 0;
   auto folder = std::make_unique<TemporaryFolder>();
   for (int round = 0; round < 60; ++round) {
-    safe = run_and_kill(folder->path(), static_cast<unsigned>(8000 + random() % 40000), safe);
+    // Also while it starts, when it has called nothing safe yet.
+    const int steps = static_cast<int>(random() % 6);
+    safe = run_and_kill(folder->path(), steps, static_cast<unsigned>(random() % 8000), safe);
     const auto point = read_checkpoint(folder->path(), "x");
     ASSERT_TRUE(point || safe == 0) << "round " << round;
     if (!point) continue;

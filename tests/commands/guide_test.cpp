@@ -45,7 +45,7 @@ OptionTable option_table(const std::string& name) {
     const std::string default_value = row.size() > 1 ? unquoted(row[1]) : "";
     table[key] = {space == option.npos ? "" : option.substr(space + 1),
                   default_value == "none" || default_value == "off" ? "" : default_value};
-    if (row.size() > 2) EXPECT_FALSE(row[2].empty()) << "--" << key << " is not explained";
+    EXPECT_FALSE(row.back().empty()) << "--" << key << " is not explained";
   }
   return table;
 }
@@ -119,7 +119,7 @@ void check_override(const std::string& word, const std::string& where) {
 
 void check_call(const Call& call) {
   const std::string& command = call.words[0];
-  if (command == "COMMAND" || command == "--version" || command == "--help") return;
+  if (command == "COMMAND" || command.starts_with("-")) return;
   const auto options = options_of(command);
   for (std::size_t i = 1; i < call.words.size(); ++i) {
     std::string word = call.words[i];
@@ -172,15 +172,17 @@ TEST(Guide, NamesNoOptionThatIsNotThere) {
   static const std::regex option("(?:^|[^a-z0-9-])--([a-z][a-z0-9-]*)");
   for (const char* file : {"docs/guide.md", "jobs/README.md"}) {
     const std::string text = read_document(root / file);
-    for (std::sregex_iterator it(text.begin(), text.end(), option), end; it != end; ++it)
-      if ((*it)[1] != "option") EXPECT_EQ(known.count((*it)[1]), 1u) << file << " names --" << (*it)[1];
+    for (std::sregex_iterator it(text.begin(), text.end(), option), end; it != end; ++it) {
+      const std::string name = (*it)[1];
+      EXPECT_TRUE(name == "option" || known.count(name)) << file << " names --" << name;
+    }
   }
 }
 
 TEST(Guide, HasARowForEveryExitCode) {
   std::set<std::string> codes;
   for (const auto& row : table_rows(section("Exit codes"))) codes.insert(row[0]);
-  for (const char* code : {"0", "1", "2", "3"}) EXPECT_EQ(codes.count(code), 1u) << code;
+  EXPECT_EQ(codes, (std::set<std::string>{"0", "1", "2", "3", "75"}));
 }
 
 TEST(Documents, CallTheProgramWithOptionsThatExist) {

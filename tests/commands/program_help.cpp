@@ -32,7 +32,8 @@ std::vector<std::string> option_entries(const std::string& text) {
     if (begins) entries.emplace_back();
     const auto first = line.find_first_not_of(' ');
     if (entries.empty() || first == line.npos) continue;
-    entries.back() += (begins ? "" : " ") + line.substr(first, line.find_last_not_of(' ') - first + 1);
+    if (!begins) entries.back() += ' ';
+    entries.back() += line.substr(first, line.find_last_not_of(' ') - first + 1);
   }
   return entries;
 }
