@@ -39,10 +39,11 @@ std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJo
                                            const nlohmann::ordered_json& identity) {
   const std::filesystem::path folder = session.options().output;
   const CheckpointPaths paths = checkpoint_paths(folder, job.scene.name);
-  if (!is_there(paths.newest) && !is_there(paths.previous)) return std::nullopt;
+  const std::string scratch = session.options().scratch;
+  if (scratch.empty() && !is_there(paths.newest) && !is_there(paths.previous)) return std::nullopt;
   if (session.options().resume == "restart") {
     spdlog::info("{}: its checkpoint is discarded (--resume restart)", job.scene.name);
-    remove_checkpoints(folder, job.scene.name);
+    remove_checkpoints(folder, job.scene.name, scratch);
     return std::nullopt;
   }
   if (session.options().resume == "refuse")
@@ -50,13 +51,16 @@ std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJo
                     "stands there (--resume refuse); remove it, or use --resume resume or restart");
   ResumeOptions options;
   options.locking = locking_of(session);
+  options.scratch = scratch;
   auto found = read_checkpoint(folder, job.scene.name, options);
   if (!found) return found;
   for (const std::string& note : found->notes) spdlog::warn("{}: {}", job.scene.name, note);
-  if (found->inputs) {
-    const std::vector<std::string> ignored{"scene.output", "scene.name"};
-    require_same(identity, found->inputs->identity(), paths.inputs.string(), ignored);
+  if (!found->inputs) {
+    spdlog::warn("{}: {} is lost, so the scene starts again", job.scene.name, paths.inputs.string());
+    return std::nullopt;
   }
+  const std::vector<std::string> ignored{"scene.output", "scene.name"};
+  require_same(identity, found->inputs->identity(), paths.inputs.string(), ignored);
   spdlog::info("{}: goes on after step {} of {} from {}", job.scene.name, found->state.step, found->state.steps,
                found->file.string());
   return found;
@@ -86,7 +90,6 @@ std::optional<ResumedScene> share_checkpoint(Session& s, const std::optional<Res
     broadcast_values(s, scene.state.previous_video, video);
     broadcast_values(s, scene.state.previous_audio, audio);
   }
-  if (!sizes.contains("text_shape")) return scene;
   const auto shape = sizes["text_shape"].get<std::vector<std::int64_t>>();
   const auto dtype = static_cast<DType>(sizes["text_dtype"].get<int>());
   const Shape text_shape{std::span<const std::int64_t>(shape)};
@@ -100,7 +103,7 @@ std::optional<ResumedScene> share_checkpoint(Session& s, const std::optional<Res
 
 SceneCheckpoints::SceneCheckpoints(Session& session, const SceneJob& job, const nlohmann::ordered_json& identity,
                                    const Tensor& text, const std::vector<std::uint8_t>& tags,
-                                   const SchedulePair& schedules)
+                                   const SchedulePair& schedules, const Claim* claim)
     : session_(session), name_(job.scene.name), schedules_(schedules), last_(steady_seconds()) {
   if (!session.first() || session.options().checkpoint_steps == 0) return;
   CheckpointInputs inputs;
@@ -115,6 +118,7 @@ SceneCheckpoints::SceneCheckpoints(Session& session, const SceneJob& job, const 
   CheckpointOptions options;
   options.locking = locking_of(session);
   options.scratch = session.options().scratch;
+  if (claim) options.may_commit = [claim] { return claim->still_mine(); };
   try {
     inputs_hash_ = write_inputs(session.options().output, name_, inputs, options);
     writer_ = std::make_unique<CheckpointWriter>(session.options().output, name_, options);

@@ -24,7 +24,7 @@ std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJo
 struct ResumedScene {
   LatentState state;
   Buffer text_memory;
-  Tensor text;  // host; null where the inputs were lost
+  Tensor text;  // host
 };
 // Collective. Nothing where rank 0 brings nothing.
 std::optional<ResumedScene> share_checkpoint(Session& session, const std::optional<ResumePoint>& found);
@@ -32,8 +32,9 @@ std::optional<ResumedScene> share_checkpoint(Session& session, const std::option
 class SceneCheckpoints {
  public:
   // Rank 0 writes; other ranks hold an object that does nothing. `identity` as above; `text` are the states [L, width].
+  // `claim` (may be null) is asked before files get their names.
   SceneCheckpoints(Session& session, const SceneJob& job, const nlohmann::ordered_json& identity, const Tensor& text,
-                   const std::vector<std::uint8_t>& tags, const SchedulePair& schedules);
+                   const std::vector<std::uint8_t>& tags, const SchedulePair& schedules, const Claim* claim);
   // Whether the state after this step is to be kept, by --checkpoint-steps and --checkpoint-seconds. Collective.
   bool due(std::int64_t step, std::int64_t steps);
   void keep(const LatentState& state);

@@ -46,7 +46,7 @@ class SceneRender {
     encode_text(resumed);
     lay_out();
     announce();
-    checkpoints_.emplace(s_, job_, identity, text_, presentation_.tags, schedules_);
+    checkpoints_.emplace(s_, job_, identity, text_, presentation_.tags, schedules_, claim_);
     enter("denoise");
     const LatentState latents = sample(resumed);
     enter("decode");
@@ -98,7 +98,7 @@ class SceneRender {
   }
 
   void encode_text(std::optional<ResumedScene>& resumed) {
-    if (resumed && resumed->text) {
+    if (resumed) {
       text_ = resumed->text;
       facts_.text_scheme = "from the checkpoint";
       return;

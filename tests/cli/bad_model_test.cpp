@@ -109,8 +109,9 @@ TEST_F(BadModel, SeveralFaultsInOneMessage) {
 }
 
 TEST_F(BadModel, WrongShape) {
-  model.edit_tensor(transformer_shard, "transformer_blocks.5.ff.net.2.weight",
-                    [](HeldTensor& t) { t.shape = {t.shape[1], t.shape[0]}; });
+  model.edit_tensor(transformer_shard, "transformer_blocks.5.ff.net.2.weight", [](HeldTensor& t) {
+    t.shape = {t.shape[1], t.shape[0]};
+  });
   expect_refused_model({"transformer_blocks.5.ff.net.2.weight", "[512, 192]", "[192, 512]"});
 }
 

@@ -154,8 +154,8 @@ TEST_F(BadInput, Shares) {
   expect_refused_options({"--head-shares", "1;2"}, {"--head-shares", "1;2"});
   const auto on_three = [&](const std::string& shares, const std::vector<std::string>& parts) {
     SCOPED_TRACE(shares);
-    expect_refused(h3render(render_words(write_scene(folder(), tiny_scene()), output(), {"--shares", shares}), 3), parts,
-                   output());
+    expect_refused(h3render(render_words(write_scene(folder(), tiny_scene()), output(), {"--shares", shares}), 3),
+                   parts, output());
   };
   on_three("1,2", {"--shares", "2 given, 3 ranks"});
   on_three("1,2,3,4", {"--shares", "4 given, 3 ranks"});
@@ -195,8 +195,8 @@ TEST_F(BadInput, ReadOnlyOutputFolder) {
   fs::create_directories(output());
   Words words{output(), h3render_path()};
   for (const std::string& word : render_words(scene, output())) words.push_back(word);
-  const Words mounted = in_mount_namespace("mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; shift; exec \"$@\"",
-                                           words);
+  const Words mounted =
+      in_mount_namespace("mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; shift; exec \"$@\"", words);
   if (mounted.empty()) GTEST_SKIP() << "this machine does not allow a mount namespace";
   expect_refused(run(mounted), {"--output", output(), "Read-only file system"}, output());
 }

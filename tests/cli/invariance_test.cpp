@@ -32,8 +32,9 @@ struct Cut {
   Words more = {};
 
   Words options() const {
-    Words words{"--exchange", exchange, "--exchange-chunks", std::to_string(exchange_chunks), "--row-chunk",
-                std::to_string(row_chunk)};
+    Words words{"--exchange",        exchange,
+                "--exchange-chunks", std::to_string(exchange_chunks),
+                "--row-chunk",       std::to_string(row_chunk)};
     if (shares != Shares::even) words.insert(words.end(), {"--shares", share_list(shares, ranks)});
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -70,14 +71,22 @@ const std::string gather = "all-gather", to_all = "all-to-all", automatic = "aut
 
 // Every pair of ranks and shares, and of each other two settings, occurs.
 TEST(Invariance, RanksSharesExchangesAndChunks) {
-  expect_equal_bits(nano_scene(2), {{1, even, to_all, 3, 50},     {2, even, gather, 1, 50},
-                                    {2, uneven, to_all, 3, 0},    {2, one_empty, automatic, 3, 50},
-                                    {3, even, to_all, 1, 0},      {3, uneven, automatic, 1, 50},
-                                    {3, one_empty, gather, 3, 0}, {5, even, automatic, 3, 0},
-                                    {5, uneven, gather, 3, 50},   {5, one_empty, to_all, 1, 50},
-                                    {8, even, to_all, 3, 50},     {8, uneven, gather, 1, 0},
-                                    {8, one_empty, automatic, 1, 0}, {11, even, gather, 3, 0},
-                                    {11, uneven, to_all, 1, 50},  {11, one_empty, automatic, 3, 0}});
+  expect_equal_bits(nano_scene(2), {{1, even, to_all, 3, 50},
+                                    {2, even, gather, 1, 50},
+                                    {2, uneven, to_all, 3, 0},
+                                    {2, one_empty, automatic, 3, 50},
+                                    {3, even, to_all, 1, 0},
+                                    {3, uneven, automatic, 1, 50},
+                                    {3, one_empty, gather, 3, 0},
+                                    {5, even, automatic, 3, 0},
+                                    {5, uneven, gather, 3, 50},
+                                    {5, one_empty, to_all, 1, 50},
+                                    {8, even, to_all, 3, 50},
+                                    {8, uneven, gather, 1, 0},
+                                    {8, one_empty, automatic, 1, 0},
+                                    {11, even, gather, 3, 0},
+                                    {11, uneven, to_all, 1, 50},
+                                    {11, one_empty, automatic, 3, 0}});
 }
 
 TEST(Invariance, RowAndHeadSharesOfTheirOwn) {
@@ -109,12 +118,10 @@ TEST(Invariance, Threads) {
 }
 
 TEST(Invariance, Bfloat16AndReleasedDecoder) {
-  expect_equal_bits(nano_scene(2),
-                    {{2, even, to_all, 3, 0},
-                     {3, uneven, gather, 1, 50},
-                     {5, one_empty, to_all, 1, 0},
-                     {8, even, automatic, 3, 50}},
-                    {"--precision", "bf16", "--vae-profile", "R"});
+  expect_equal_bits(
+      nano_scene(2),
+      {{2, even, to_all, 3, 0}, {3, uneven, gather, 1, 50}, {5, one_empty, to_all, 1, 0}, {8, even, automatic, 3, 50}},
+      {"--precision", "bf16", "--vae-profile", "R"});
 }
 
 // The shortest clip: two latent frames.
@@ -165,8 +172,9 @@ TEST(Invariance, HashesSeeTheScene) {
                                             {"shift", 5.5},
                                             {"audio_shift", 2.5},
                                             {"noise", "original"},
-                                            {"prompt", "A red circle moves left on a black background. A high tone "
-                                                       "plays."}};
+                                            {"prompt",
+                                             "A red circle moves left on a black background. A high tone "
+                                             "plays."}};
   for (const auto& [key, value] : changes) {
     Json other = scene;
     other[key] = value;

@@ -91,10 +91,7 @@ double now() {
 }
 
 Process::Process(const Words& words, const Surroundings& surroundings)
-    : words_(words),
-      limit_(surroundings.limit),
-      mark_(output_.path().filename().string()),
-      started_(now()) {
+    : words_(words), limit_(surroundings.limit), mark_(output_.path().filename().string()), started_(now()) {
   std::vector<std::string> arguments = words, environment = environment_of_run(surroundings.environment, mark_);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
