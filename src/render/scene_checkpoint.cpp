@@ -70,12 +70,12 @@ std::optional<ResumedScene> share_checkpoint(Session& s, const std::optional<Res
   nlohmann::json sizes = nlohmann::json::object();
   if (found) {
     const Checkpoint& c = found->state;
-    sizes = {
-        {"step", c.step}, {"video", c.video.size()}, {"audio", c.audio.size()}, {"history", !c.previous_video.empty()}};
-    if (found->inputs) {
-      sizes["text_shape"] = found->inputs->text.shape;
-      sizes["text_dtype"] = static_cast<int>(found->inputs->text.dtype);
-    }
+    sizes = {{"step", c.step},
+             {"video", c.video.size()},
+             {"audio", c.audio.size()},
+             {"history", !c.previous_video.empty()},
+             {"text_shape", found->inputs->text.shape},
+             {"text_dtype", static_cast<int>(found->inputs->text.dtype)}};
   }
   sizes = nlohmann::json::parse(s.communicator().broadcast_text(sizes.dump()));
   if (sizes.empty()) return std::nullopt;

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -372,11 +372,14 @@ void write_released_headers(const fs::path& folder) {
 TEST(ReleasedFolder, HeadersAreCheckedInAMoment) {
   const TemporaryFolder folder;
   write_released_headers(folder / "model");
-  const auto start = std::chrono::steady_clock::now();
+  // Processor time of all threads, so that a busy machine does not matter.
+  const std::clock_t start = std::clock();
   const ModelFolder model = open_model((folder / "model").string());
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   std::printf("opened the released headers in %.3f s\n", seconds);
-  EXPECT_LT(seconds, 5) << "well under a second on an idle machine";
+#ifdef NDEBUG
+  EXPECT_LT(seconds, 1);
+#endif
   EXPECT_EQ(model.files(Component::transformer)->files().at(0).tensors().size(), 638u);
   EXPECT_EQ(model.files(Component::video_vae)->files().at(0).tensors().size(), 703u);
   EXPECT_EQ(model.files(Component::audio_vae)->files().at(0).tensors().size(), 1087u);
