@@ -9,6 +9,7 @@ output=${1:-out/demo}
 tools/setup.sh
 cuda=OFF
 command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU && command -v nvcc >/dev/null && cuda=ON
+if [ $cuda = ON ]; then tools/fetch-cudnn-frontend.sh; fi
 cmake --preset release -DH3RENDER_CUDA=$cuda -DH3RENDER_TESTS=OFF >/dev/null
 cmake --build --preset release --target h3render -- -k 1
 

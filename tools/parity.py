@@ -74,6 +74,8 @@ def run_program(words):
 def render(options, model, folder):
     """Renders and dumps the scene. Returns (its manifest, its tensors)."""
     from safetensors.numpy import load_file
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        os.environ.setdefault(name, "1")
     launcher = [] if options.ranks == 1 else ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", options.ranks]
     dump = folder / "program.safetensors"
     run_program(launcher + [options.program, "render", options.scene, "--model", model, "--output", folder,

@@ -65,6 +65,7 @@ int run_check(const std::vector<std::string>& words) {
   start_log(line.log(), 0);
   const ModelFolder model = open_model(line.required("model"));
   print_model(model);
+  if (line.words().empty() && model.paths().tokenizer.empty()) return static_cast<int>(ExitCode::done);
   const Tokenizer tokenizer = load_tokenizer(model);
   if (line.words().empty()) return static_cast<int>(ExitCode::done);
   const SceneJobs jobs = prepare_scenes(line.words(), line.overrides(), model.config(), &tokenizer);

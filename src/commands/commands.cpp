@@ -10,7 +10,7 @@ const std::vector<Command>& all_commands() {
       {"check", "checks scenes and a model folder's headers in seconds", run_check},
       {"plan", "rows, heads, operations, bytes and memory for any number of ranks", run_plan},
       {"status", "tells from an output folder's files how its scenes stand", run_status},
-      {"inspect", "shows a safetensors file, a manifest or a model folder", run_inspect},
+      {"inspect", "shows a safetensors file, a manifest, a checkpoint or a model folder", run_inspect},
       {"compare", "compares two renders frame by frame", run_compare},
       {"make-model", "writes a model folder with seeded synthetic weights", run_make_model},
       {"bench", "times operators and a step on this machine", run_bench},

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "checkpoint/describe.h"
 #include "commands/command_line.h"
 #include "commands/commands.h"
 #include "render/progress.h"
@@ -17,7 +18,7 @@ namespace {
 
 CommandHelp inspect_help() {
   return {"inspect",
-          "shows a safetensors file, a manifest or a model folder",
+          "shows a safetensors file, a manifest, a checkpoint or a model folder",
           "PATH... [--json]",
           "A safetensors file: every tensor with dtype, shape and bytes. A manifest: scene, ranks, times and hashes. A "
           "model\n"
@@ -95,13 +96,14 @@ int run_inspect(const std::vector<std::string>& words) {
   if (line.words().empty()) throw UserError("h3render inspect", "", "", "no path was given");
   for (const std::string& path : line.words()) {
     const bool folder = std::filesystem::is_directory(path) || path.starts_with("synthetic:");
-    const bool manifest = path.ends_with(".json");
+    const bool manifest = path.ends_with(".json"), checkpoint = path.ends_with(".h5");
     nlohmann::ordered_json j;
     try {
-      j = folder     ? inspect_model(path)
-          : manifest ? nlohmann::ordered_json::parse(read_file(path))
-                     : inspect_safetensors(path);
-      if (line.has("json") || folder)
+      j = folder       ? inspect_model(path)
+          : checkpoint ? describe_checkpoint_file(path, FileLocking::automatic)
+          : manifest   ? nlohmann::ordered_json::parse(read_file(path))
+                       : inspect_safetensors(path);
+      if (line.has("json") || folder || checkpoint)
         std::cout << j.dump(2) << "\n";
       else
         manifest ? print_manifest(j) : print_safetensors(j);

@@ -22,10 +22,9 @@ Cluster::Cluster(int* argc, char*** argv) {
   host_.assign(name, static_cast<std::size_t>(length));
 
   // `srun` without a PMI that this MPI knows starts every task as a world of its own; each would render everything.
-  const char* step = std::getenv("SLURM_STEP_ID");
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  const char* tasks = std::getenv("SLURM_NTASKS");
   const bool by_mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
-  if (size_ == 1 && !by_mpirun && step && tasks && std::atoi(tasks) > 1)
+  if (size_ == 1 && !by_mpirun && tasks && std::atoi(tasks) > 1)
     throw UserError(
         "srun", "SLURM_STEP_NUM_TASKS", tasks,
         "this rank sees a world of one: start with srun --mpi=pmix (srun --mpi=list shows what there is) or "

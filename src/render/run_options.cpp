@@ -87,8 +87,6 @@ const std::vector<Option>& options() {
       choice("residency", {"auto", "resident", "streamed"}, &RunOptions::residency,
              "whether the transformer's blocks stay on the GPU or pass through it; auto: by free memory"),
       count("row-chunk", 0, &RunOptions::row_chunk, "rows a linear layer takes at once; 0: automatic"),
-      choice("partition", {"auto", "fl2va", "ref2va"}, &RunOptions::partition,
-             "which half of a model with both to use; auto: by the scene's task"),
       choice("existing", {"skip", "overwrite", "refuse"}, &RunOptions::existing,
              "what to do with a scene that is rendered already: skip it where it is the same (and refuse where it is "
              "another), render it again, or refuse"),

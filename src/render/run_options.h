@@ -22,7 +22,6 @@ struct RunOptions {
   std::string shares, row_shares, head_shares;  // "" or "3,2,1"
   std::string residency = "auto";               // auto, resident, streamed
   std::int64_t row_chunk = 0;                   // 0: automatic
-  std::string partition = "auto";               // auto, fl2va, ref2va
   std::string existing = "skip";                // skip, overwrite, refuse
   std::string resume = "resume";                // resume, restart, refuse
   std::int64_t checkpoint_steps = 1;            // 0: none

@@ -46,7 +46,7 @@ std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJo
     remove_checkpoints(folder, job.scene.name, scratch);
     return std::nullopt;
   }
-  if (session.options().resume == "refuse")
+  if (session.options().resume == "refuse" && (is_there(paths.newest) || is_there(paths.previous)))
     throw UserError(paths.newest.string(), "", "",
                     "stands there (--resume refuse); remove it, or use --resume resume or restart");
   ResumeOptions options;

@@ -23,6 +23,22 @@ std::vector<double> shares_of(const std::string& specific, const std::string& na
   return std::vector<double>(static_cast<std::size_t>(ranks), 1.0);
 }
 
+// Kept free for activations, tables, the decoder and libraries while the blocks are resident.
+constexpr std::size_t kDeviceReserve = std::size_t{14} << 30;
+
+Residency choose_residency(const Machine& machine, const ModelConfig& config, Precision precision,
+                           const std::string& option) {
+  if (option == "streamed") return Residency::streamed;
+  if (option == "resident" || machine.place() == Place::host) return Residency::resident;
+  LoadOptions load;
+  load.precision = precision;
+  std::size_t blocks = 0;
+  for (const LoadedTensor& tensor : plan_memory(plan_component(config, Component::transformer), load).tensors)
+    if (tensor.name.starts_with("blocks.") && tensor.name.find(".adaln_proj.") == std::string::npos)
+      blocks += tensor.bytes();
+  return blocks + std::min(kDeviceReserve, blocks) <= machine.free_memory() ? Residency::resident : Residency::streamed;
+}
+
 }  // namespace
 
 Session::Session(Cluster& cluster, const RunOptions& options)
@@ -38,7 +54,7 @@ Session::Session(Cluster& cluster, const RunOptions& options)
   head_shares_ = shares_of(options.head_shares, "--head-shares", options.shares, cluster.size());
   const TransformerConfig& t = config().transformer;
   pattern_ = choose_exchange(options.exchange, cluster.size(), t.hidden, t.inner());
-  residency_ = options.residency == "streamed" ? Residency::streamed : Residency::resident;
+  residency_ = choose_residency(machine(), config(), precision_, options.residency);
 }
 
 const Tokenizer& Session::tokenizer() {
@@ -49,6 +65,9 @@ const Tokenizer& Session::tokenizer() {
 void Session::connect() {
   weight_memory_ = make_node_memory(cluster_.node_comm(), options_.scratch);
   link_ = connect_ranks(cluster_, device_, options_);
+  if (first() && machine().place() == Place::device)
+    spdlog::info("{}: transformer blocks {}, {} free", machine().name(), h3::name_of(residency_),
+                 bytes_text(static_cast<double>(machine().free_memory())));
   if (first() && cluster_.size() > 1) spdlog::info("transport {}: {}", link_.transport, link_.reason);
   // Every rank takes the algorithms that rank 0's library proposes, so that equal layers are equal work everywhere.
   for (const LinearShape& shape : linear_shapes(config(), precision_, profile_))

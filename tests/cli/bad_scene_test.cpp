@@ -26,7 +26,8 @@ class BadInput : public testing::Test {
   void expect_refused_key(const std::string& key, const Json& value, std::vector<std::string> parts) const {
     SCOPED_TRACE(key + " = " + value.dump());
     Json scene = tiny_scene();
-    scene[key] = value;
+    const std::size_t dot = key.find('.');
+    (dot == key.npos ? scene[key] : scene[key.substr(0, dot)][key.substr(dot + 1)]) = value;
     parts.push_back(key);
     expect_refused(render(scene), parts, output());
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
@@ -94,7 +95,7 @@ TEST_F(BadInput, Prompts) {
   expect_refused_text("{\"prompt\": \"" + invalid_utf8 + "\"}", {"UTF-8", "0xc3", "offset 18"});
   expect_refused_options({"prompt=" + invalid_utf8}, {"prompt", "UTF-8"});
   expect_refused_text("\xff\xfe{\0", {"UTF-16"});
-  expect_refused_key("prompt", 5, {"text"});
+  expect_refused_text("{\"prompt\": 5}", {"prompt", "= 5", "text in quotes"});
   expect_refused_options({"max_prompt_tokens=3"}, {"prompt", "15 tokens", "3"});
 }
 
