@@ -85,20 +85,23 @@ __device__ inline void narrow_pair(float a, float b, __nv_bfloat162& x) {
 __device__ inline void narrow_pair(float a, float b, __half2& x) {
   x = __floats2half2_rn(a, b);
 }
-__device__ inline float2 sum_pair(float2 a, float2 b) {
-  return {a.x + b.x, a.y + b.y};
-}
-__device__ inline float2 product_pair(float2 a, float2 b) {
-  return {a.x * b.x, a.y * b.y};
-}
-template <typename P>
-__device__ inline P sum_pair(P a, P b) {
-  return __hadd2_rn(a, b);
-}
-template <typename P>
-__device__ inline P product_pair(P a, P b) {
-  return __hmul2_rn(a, b);
-}
+
+struct Sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
+  __device__ float2 operator()(float2 a, float2 b) const { return {a.x + b.x, a.y + b.y}; }
+  template <typename P>
+  __device__ P operator()(P a, P b) const {
+    return __hadd2_rn(a, b);
+  }
+};
+struct Product {
+  __device__ float operator()(float a, float b) const { return a * b; }
+  __device__ float2 operator()(float2 a, float2 b) const { return {a.x * b.x, a.y * b.y}; }
+  template <typename P>
+  __device__ P operator()(P a, P b) const {
+    return __hmul2_rn(a, b);
+  }
+};
 
 // N elements as they lie in memory.
 template <typename T, int N>
@@ -156,18 +159,12 @@ __device__ inline Pack<T, N> narrow(const float (&v)[N]) {
   return x;
 }
 
-template <typename T, int N>
-__device__ inline Pack<T, N> sum(const Pack<T, N>& a, const Pack<T, N>& b) {
+// f of neighbours of a and b, rounded to T once.
+template <typename T, int N, typename F>
+__device__ inline Pack<T, N> combine(const Pack<T, N>& a, const Pack<T, N>& b, F f) {
   Pack<T, N> x;
 #pragma unroll
-  for (int i = 0; i < N / 2; ++i) x.pair[i] = sum_pair(a.pair[i], b.pair[i]);
-  return x;
-}
-template <typename T, int N>
-__device__ inline Pack<T, N> product(const Pack<T, N>& a, const Pack<T, N>& b) {
-  Pack<T, N> x;
-#pragma unroll
-  for (int i = 0; i < N / 2; ++i) x.pair[i] = product_pair(a.pair[i], b.pair[i]);
+  for (int i = 0; i < N / 2; ++i) x.pair[i] = f(a.pair[i], b.pair[i]);
   return x;
 }
 
@@ -241,40 +238,32 @@ class Operand {
   alignas(16) unsigned memory_[N];
 };
 
-// 1 + b, a + b and a * b in float32, each rounded to T once.
+// The same with an operand of any type: what is of another type than T is worked out in float32.
+template <typename T, int N, typename F>
+__device__ inline Pack<T, N> combine(const Pack<T, N>& a, const Operand<N>& b, F f) {
+  if (b.template is<T>()) return combine(a, b.template as<T>(), f);
+  float v[N], w[N];
+  widen(a, v);
+  b.widen_to(w);
+#pragma unroll
+  for (int i = 0; i < N; ++i) v[i] = f(v[i], w[i]);
+  return narrow<T>(v);
+}
+
+template <typename T, int N, typename B>
+__device__ inline Pack<T, N> sum(const Pack<T, N>& a, const B& b) {
+  return combine(a, b, Sum{});
+}
+template <typename T, int N, typename B>
+__device__ inline Pack<T, N> product(const Pack<T, N>& a, const B& b) {
+  return combine(a, b, Product{});
+}
 template <typename T, int N>
 __device__ inline Pack<T, N> one_plus(const Operand<N>& b) {
-  if (b.template is<T>()) {
-    Pack<T, N> one;
+  float one[N];
 #pragma unroll
-    for (int i = 0; i < N / 2; ++i) narrow_pair(1.0f, 1.0f, one.pair[i]);
-    return sum(one, b.template as<T>());
-  }
-  float v[N];
-  b.widen_to(v);
-#pragma unroll
-  for (int i = 0; i < N; ++i) v[i] = 1.0f + v[i];
-  return narrow<T>(v);
-}
-template <typename T, int N>
-__device__ inline Pack<T, N> sum(const Pack<T, N>& a, const Operand<N>& b) {
-  if (b.template is<T>()) return sum(a, b.template as<T>());
-  float v[N], w[N];
-  widen(a, v);
-  b.widen_to(w);
-#pragma unroll
-  for (int i = 0; i < N; ++i) v[i] += w[i];
-  return narrow<T>(v);
-}
-template <typename T, int N>
-__device__ inline Pack<T, N> product(const Pack<T, N>& a, const Operand<N>& b) {
-  if (b.template is<T>()) return product(a, b.template as<T>());
-  float v[N], w[N];
-  widen(a, v);
-  b.widen_to(w);
-#pragma unroll
-  for (int i = 0; i < N; ++i) v[i] *= w[i];
-  return narrow<T>(v);
+  for (int i = 0; i < N; ++i) one[i] = 1.0f;
+  return sum(narrow<T>(one), b);
 }
 
 __device__ inline float load_one(const void* data, Element type, std::int64_t offset) {

@@ -236,9 +236,9 @@ Sound read_clip_sound(const fs::path& path) {
   return trimmed(sound, static_cast<std::size_t>(std::max<std::int64_t>(0, length)));
 }
 
-Clip read_clip(const fs::path& path) {
+VideoFile read_clip(const fs::path& path) {
   ClipReader reader(path);
-  Clip clip{reader.info(), {}, {}};
+  VideoFile clip{reader.info(), {}, {}};
   for (Image frame; reader.next(frame);) clip.frames.push_back(frame);
   clip.sound = read_clip_sound(path);
   return clip;

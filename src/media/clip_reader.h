@@ -45,11 +45,11 @@ class ClipReader {
 // is no audio stream.
 Sound read_clip_sound(const std::filesystem::path& path);
 
-struct Clip {
+struct VideoFile {
   ClipInfo info;
   std::vector<Image> frames;
   Sound sound;
 };
-Clip read_clip(const std::filesystem::path& path);
+VideoFile read_clip(const std::filesystem::path& path);
 
 }  // namespace h3

@@ -29,7 +29,7 @@ TEST(Mp4, IsWhatWasAskedFor) {
   const TemporaryFolder folder;
   write_clip(folder.path() / "x.mp4", options_of(256, 192), 22, tones(29600, 440, 880));
   EXPECT_EQ(entries_of(folder), 1u);
-  const Clip clip = read_clip(folder.path() / "x.mp4");
+  const VideoFile clip = read_clip(folder.path() / "x.mp4");
   EXPECT_EQ(clip.info.width, 256);
   EXPECT_EQ(clip.info.height, 192);
   EXPECT_EQ(clip.info.frames, 22);
@@ -121,7 +121,7 @@ TEST(Mp4, TheCommentSurvivesARemux) {
   write_clip(folder.path() / "x.mp4", options_of(64, 64), 22, tones(29600, 440, 880));
   output_of("ffmpeg -v error -i " + (folder.path() / "x.mp4").string() + " -c copy " +
             (folder.path() / "y.mp4").string() + " 2>&1");
-  const Clip copy = read_clip(folder.path() / "y.mp4");
+  const VideoFile copy = read_clip(folder.path() / "y.mp4");
   EXPECT_EQ(copy.info.tags.at("comment"), recipe);
   EXPECT_EQ(copy.frames.size(), 22u);
   output_of("ffmpeg -v error -i " + (folder.path() / "x.mp4").string() + " -c copy " +
@@ -139,7 +139,7 @@ TEST(Mp4, OtherEncodersStandIn) {
   writer.finish();
   EXPECT_EQ(writer.encoder(), "mpeg4");
   expect_has(writer.note(), "mpeg4");
-  const Clip clip = read_clip(folder.path() / "x.mp4");
+  const VideoFile clip = read_clip(folder.path() / "x.mp4");
   EXPECT_EQ(clip.info.video_codec, "mpeg4");
   ASSERT_EQ(clip.frames.size(), 5u);
   EXPECT_GT(difference_of(moving_picture(64, 64, 3), clip.frames[3]).psnr(), 30);
