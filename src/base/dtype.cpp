@@ -22,12 +22,20 @@ constexpr std::array<Entry, 9> kEntries{{{DType::f32, 4, "f32", "F32"},
                                          {DType::i32, 4, "i32", "I32"},
                                          {DType::i64, 8, "i64", "I64"},
                                          {DType::f64, 8, "f64", "F64"}}};
-const Entry& entry(DType dtype) { return kEntries[static_cast<std::size_t>(dtype)]; }
+const Entry& entry(DType dtype) {
+  return kEntries[static_cast<std::size_t>(dtype)];
+}
 }  // namespace
 
-std::size_t size_of(DType dtype) { return entry(dtype).size; }
-std::string_view name_of(DType dtype) { return entry(dtype).name; }
-std::string_view safetensors_name(DType dtype) { return entry(dtype).safetensors; }
+std::size_t size_of(DType dtype) {
+  return entry(dtype).size;
+}
+std::string_view name_of(DType dtype) {
+  return entry(dtype).name;
+}
+std::string_view safetensors_name(DType dtype) {
+  return entry(dtype).safetensors;
+}
 
 DType dtype_from_safetensors(std::string_view name) {
   for (const Entry& e : kEntries)

@@ -25,8 +25,12 @@ struct f16_t {
   std::uint16_t bits;
 };
 
-inline float to_f32(float x) { return x; }
-inline float to_f32(bf16_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16); }
+inline float to_f32(float x) {
+  return x;
+}
+inline float to_f32(bf16_t x) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
+}
 
 inline bf16_t to_bf16(float x) {
   const auto u = std::bit_cast<std::uint32_t>(x);
@@ -69,10 +73,16 @@ inline float round_to(DType dtype, float x) {
 template <typename T>
 T from_f32(float x);
 template <>
-inline float from_f32<float>(float x) { return x; }
+inline float from_f32<float>(float x) {
+  return x;
+}
 template <>
-inline bf16_t from_f32<bf16_t>(float x) { return to_bf16(x); }
+inline bf16_t from_f32<bf16_t>(float x) {
+  return to_bf16(x);
+}
 template <>
-inline f16_t from_f32<f16_t>(float x) { return to_f16(x); }
+inline f16_t from_f32<f16_t>(float x) {
+  return to_f16(x);
+}
 
 }  // namespace h3

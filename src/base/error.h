@@ -35,16 +35,16 @@ class RunError : public std::runtime_error {
 
 }  // namespace h3
 
-#define H3_CHECK(condition, ...)                                                                         \
-  do {                                                                                                   \
-    if (!(condition)) ::h3::check_failed(__FILE__, __LINE__, #condition, std::string{__VA_ARGS__});     \
+#define H3_CHECK(condition, ...)                                                                    \
+  do {                                                                                              \
+    if (!(condition)) ::h3::check_failed(__FILE__, __LINE__, #condition, std::string{__VA_ARGS__}); \
   } while (0)
 
-#define H3_CHECK_OP(a, op, b)                                                                            \
-  do {                                                                                                   \
-    const auto& h3_a = (a);                                                                              \
-    const auto& h3_b = (b);                                                                              \
-    if (!(h3_a op h3_b))                                                                                 \
+#define H3_CHECK_OP(a, op, b)                                                                              \
+  do {                                                                                                     \
+    const auto& h3_a = (a);                                                                                \
+    const auto& h3_b = (b);                                                                                \
+    if (!(h3_a op h3_b))                                                                                   \
       ::h3::check_failed(__FILE__, __LINE__, #a " " #op " " #b, fmt::format("{} against {}", h3_a, h3_b)); \
   } while (0)
 #define CHECK_EQ(a, b) H3_CHECK_OP(a, ==, b)

@@ -10,7 +10,9 @@
 namespace h3 {
 
 std::string hash_hex(const void* data, std::size_t bytes);
-inline std::string hash_hex(std::string_view s) { return hash_hex(s.data(), s.size()); }
+inline std::string hash_hex(std::string_view s) {
+  return hash_hex(s.data(), s.size());
+}
 
 // The same hash over data that arrives in pieces.
 class Hasher {

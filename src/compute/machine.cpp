@@ -12,7 +12,9 @@ Buffer::~Buffer() {
   if (data_) machine_->release(data_, place_);
 }
 
-Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+Buffer::Buffer(Buffer&& other) noexcept {
+  *this = std::move(other);
+}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(machine_, other.machine_);

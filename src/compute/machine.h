@@ -49,12 +49,12 @@ class Buffer {
 class Machine {
  public:
   virtual ~Machine() = default;
-  virtual std::string name() const = 0;          // "NVIDIA H200", "AMD EPYC ..."
-  virtual std::string backend() const = 0;       // "cpu" or "cuda"
-  virtual std::string capability() const = 0;    // "9.0", or the CPU's vector level; part of the numerics id
+  virtual std::string name() const = 0;              // "NVIDIA H200", "AMD EPYC ..."
+  virtual std::string backend() const = 0;           // "cpu" or "cuda"
+  virtual std::string capability() const = 0;        // "9.0", or the CPU's vector level; part of the numerics id
   virtual std::string library_versions() const = 0;  // drivers and libraries in words
-  virtual Place place() const = 0;               // where operators want their tensors
-  virtual std::size_t free_memory() const = 0;   // bytes, at place()
+  virtual Place place() const = 0;                   // where operators want their tensors
+  virtual std::size_t free_memory() const = 0;       // bytes, at place()
   virtual std::size_t total_memory() const = 0;
   virtual std::unique_ptr<Queue> make_queue() = 0;
   virtual Operators& operators() = 0;

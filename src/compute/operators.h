@@ -163,7 +163,8 @@ class Operators {
   virtual void frames_to_u8(Queue& q, const Tensor& x, std::span<const float, 3> mean, std::span<const float, 3> std,
                             bool truncate, const Tensor& y, const Tensor& nans) = 0;
 
-  // ---- audio (spec/vae.md 16, 17), f32, x [batch, channels, length] ----------------------------------------------------
+  // ---- audio (spec/vae.md 16, 17), f32, x [batch, channels, length]
+  // ----------------------------------------------------
   virtual void conv1d(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dShape& shape,
                       const Tensor& y) = 0;
   // Transposed convolution, weight [in, out, k], output padding 0.

@@ -54,7 +54,9 @@ struct Tensor {
   explicit operator bool() const { return data != nullptr; }
 
   template <typename T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
 
   // Elements [begin, end) of one axis, as a view.
   Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;

@@ -103,7 +103,8 @@ ContactSheet::ContactSheet(int width, int height, std::int64_t frames, int cells
   for (std::int64_t i = 0; i < count; ++i)
     shown_.push_back(count == 1 ? 0 : (i * (frames - 1) + (count - 1) / 2) / (count - 1));
   const int cell_width = std::min(width, widest_cell);
-  const int cell_height = std::clamp(static_cast<int>(std::lround(static_cast<double>(cell_width) * height / width)), 1, height);
+  const int cell_height =
+      std::clamp(static_cast<int>(std::lround(static_cast<double>(cell_width) * height / width)), 1, height);
   cells_.assign(shown_.size(), Image(cell_width, cell_height));
 }
 

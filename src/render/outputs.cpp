@@ -12,6 +12,7 @@
 #include "media/png.h"
 #include "media/sheet.h"
 #include "media/wav.h"
+#include "render/manifest.h"
 #include "render/version.h"
 
 namespace h3 {
@@ -33,6 +34,34 @@ Mp4Options mp4_options(const Scene& scene, const ClipGeometry& geometry) {
   return o;
 }
 
+// What the manifest of a former render of this name says it left; empty where there is none.
+std::vector<std::string> files_of_former(const fs::path& folder, const std::string& name) {
+  std::vector<std::string> files;
+  std::error_code missing;
+  const fs::path manifest = manifest_path(folder, name);
+  if (!fs::exists(manifest, missing)) return files;
+  const auto json = nlohmann::json::parse(read_file(manifest), nullptr, false);
+  if (!json.is_object() || !json.contains("files") || !json["files"].is_array()) return files;
+  for (const auto& file : json["files"])
+    if (file.is_string() && file.get<std::string>().starts_with(name + ".") &&
+        file.get<std::string>().find('/') == std::string::npos)
+      files.push_back(file);
+  return files;
+}
+
+// Frames that an earlier render left in the folder, whole (000000.png) or not (.000000.PID.tmp.png).
+void remove_frames(const fs::path& folder) {
+  std::vector<fs::path> ours;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder, missing)) {
+    const std::string file = entry.path().filename().string();
+    const std::size_t from = file.starts_with(".") ? 1 : 0;
+    const bool numbered = file.find_first_not_of("0123456789", from) == from + 6;
+    if (numbered && file.ends_with(".png")) ours.push_back(entry.path());
+  }
+  for (const fs::path& file : ours) fs::remove(file, missing);
+}
+
 }  // namespace
 
 struct SceneOutputs::Writers {
@@ -46,6 +75,7 @@ SceneOutputs::SceneOutputs(const fs::path& folder, const Scene& scene, const Cli
     : folder_(folder), scene_(scene), geometry_(geometry), writers_(std::make_unique<Writers>()) {
   static constexpr std::array<std::string_view, 3> kMiddles{"manifest", "sheet", "failed"};
   remove_temporaries(folder_, scene_.name, kMiddles);
+  former_files_ = files_of_former(folder_, scene_.name);
   writers_->sheet.emplace(static_cast<int>(geometry.width), static_cast<int>(geometry.height), geometry.frames);
   guarded([&] {
     if (scene_.output.mp4) {
@@ -57,6 +87,7 @@ SceneOutputs::SceneOutputs(const fs::path& folder, const Scene& scene, const Cli
     fs::create_directories(folder_ / (scene_.name + ".frames"), error);
     if (error)
       throw SceneError((folder_ / (scene_.name + ".frames")).string() + ": cannot be made: " + error.message());
+    remove_frames(folder_ / (scene_.name + ".frames"));
   });
 }
 
@@ -117,7 +148,23 @@ std::string SceneOutputs::finish() {
     }
     if (scene_.output.frames) files_.push_back(scene_.name + ".frames");
   });
-  return error_;
+  if (!error_.empty()) {
+    discard();
+    return error_;
+  }
+  for (const std::string& file : former_files_) {
+    std::error_code ignored;
+    if (std::find(files_.begin(), files_.end(), file) == files_.end()) fs::remove_all(folder_ / file, ignored);
+  }
+  return "";
+}
+
+void SceneOutputs::discard() {
+  std::error_code ignored;
+  for (const std::string& file : files_) fs::remove_all(folder_ / file, ignored);
+  if (scene_.output.frames) fs::remove_all(folder_ / (scene_.name + ".frames"), ignored);
+  writers_->mp4.reset();  // and its unfinished file
+  files_.clear();
 }
 
 }  // namespace h3

@@ -27,8 +27,12 @@ class SceneOutputs {
   void add_frames(std::int64_t first, const Tensor& frames);
   // pcm [2, samples] f32.
   void add_audio(const Tensor& pcm);
-  // Completes the files and gives them their names. Returns the error that stopped writing, or "".
+  // Completes the files, gives them their names and removes those of a former render that this one does not have.
+  // Returns the error that stopped writing, or ""; after an error nothing is left, so that the space is free for
+  // others.
   std::string finish();
+  // Removes what was written: for a scene that fails afterwards.
+  void discard();
   const OutputHashes& hashes() const { return hashes_; }
   // Names of the files written, relative to the folder.
   const std::vector<std::string>& files() const { return files_; }
@@ -43,7 +47,7 @@ class SceneOutputs {
   ClipGeometry geometry_;
   std::unique_ptr<Writers> writers_;
   OutputHashes hashes_;
-  std::vector<std::string> files_;
+  std::vector<std::string> files_, former_files_;
   std::string error_;
 };
 

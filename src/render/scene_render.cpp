@@ -241,7 +241,10 @@ class SceneRender {
     if (outputs) {
       const bool mine = !claim_ || claim_->still_mine();
       error = mine ? outputs->finish() : job_.scene.name + ": another run took this scene over";
-      if (error.empty()) error = write_records(*outputs, timer);
+      if (mine && error.empty()) {
+        error = write_records(*outputs, timer);
+        if (!error.empty()) outputs->discard();
+      }
     }
     const std::string failed = first_error(s_.communicator(), s_.cluster().host(), error);
     if (!failed.empty()) {

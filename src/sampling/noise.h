@@ -1,7 +1,8 @@
 // The initial noise of a render, drawn for the whole tensors in the order that one of three programs uses, then packed
 // into rows. The recipes share the generator but not the order, so a seed means another video under each (spec/dit.md
-// 5.5). diffusers: one stream for conditions, video, audio. original: a fresh stream of the same seed for each. comfy: a
-// fresh one for each condition, one stream for video, then audio. Every rank draws everything and keeps its rows, which is why the noise cannot depend on the shards.
+// 5.5). diffusers: one stream for conditions, video, audio. original: a fresh stream of the same seed for each. comfy:
+// a fresh one for each condition, one stream for video, then audio. Every rank draws everything and keeps its rows,
+// which is why the noise cannot depend on the shards.
 #pragma once
 
 #include <cstdint>

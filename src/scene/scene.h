@@ -14,10 +14,10 @@
 namespace h3 {
 
 enum class FramesPolicy : std::uint8_t { strict, snap };
-enum class SamplerKind : std::uint8_t { euler, res_multistep };            // spec/dit.md 5.3, 5.4
+enum class SamplerKind : std::uint8_t { euler, res_multistep };        // spec/dit.md 5.3, 5.4
 enum class AudioCorrection : std::uint8_t { carried, own };            // of res_multistep (spec/dit.md 5.4)
 enum class NoiseRecipe : std::uint8_t { diffusers, original, comfy };  // spec/dit.md 5.5
-enum class SequenceLayout : std::uint8_t { diffusers, comfy };                 // spec/dit.md 3.2
+enum class SequenceLayout : std::uint8_t { diffusers, comfy };         // spec/dit.md 3.2
 enum class Quantize : std::uint8_t { round, trunc };                   // frames to uint8 (spec/vae.md 11)
 enum class AudioTrim : std::uint8_t { frames, none };                  // at the muxer (spec/vae.md 18.2)
 enum class ReferenceKind : std::uint8_t { image, video, audio };

@@ -39,7 +39,7 @@ TEST(JudgedRender, ObeysItsCaption) {
   for (std::size_t i = 0; i < captions.size(); ++i) {
     const std::string text = scenes[i]["prompt"];
     const std::string where = "H3RENDER_SEED=" + std::to_string(seed) + ", seed " + scenes[i]["seed"].dump() + ": ";
-    const Clip clip = read_clip(output / (scenes[i]["name"].get<std::string>() + ".mp4"));
+    const VideoFile clip = read_clip(output / (scenes[i]["name"].get<std::string>() + ".mp4"));
     ASSERT_EQ(clip.frames.size(), 22u);
     expect_shows(judge(clip.frames, clip.sound), captions[i], where + text);
   }

@@ -122,7 +122,7 @@ TEST_F(Output, Mp4) {
   scene["name"] = "a";
   scene["seed"] = 18446744073709551615u;
   expect_done(render(scene));
-  const Clip clip = read_clip(output() / "a.mp4");
+  const VideoFile clip = read_clip(output() / "a.mp4");
   EXPECT_EQ(clip.info.video_codec, "h264");
   EXPECT_EQ(clip.info.pixel_format, "yuv420p");
   EXPECT_EQ(clip.info.width, 256);
@@ -183,6 +183,29 @@ TEST_F(Output, ExistingSkipOverwriteRefuse) {
   EXPECT_EQ(names_in(output()), files_of("a"));
 }
 
+// What an overwritten render had on request does not stay beside the new one.
+TEST_F(Output, OverwrittenRenderLeavesNothing) {
+  expect_done(render(named("a"), {"frames=22", "output.wav=true", "output.frames=true"}));
+  EXPECT_EQ(names_in(output()).size(), 5u + 22u);
+  write_text(output() / "a.notes.txt", "somebody else's");
+  expect_done(render(named("a"), {"--existing", "overwrite", "output.frames=true"}));
+  std::set<std::string> expected = files_of("a");
+  expected.insert({"a.notes.txt", "a.frames"});
+  for (int f = 0; f < 5; ++f) expected.insert("a.frames/00000" + std::to_string(f) + ".png");
+  EXPECT_EQ(names_in(output()), expected);
+  expect_done(render(named("a"), {"--existing", "overwrite"}));
+  expected = files_of("a");
+  expected.insert("a.notes.txt");
+  EXPECT_EQ(names_in(output()), expected);
+}
+
+TEST_F(Output, MissingVideoIsRenderedAgain) {
+  expect_done(render(named("a")));
+  fs::remove(output() / "a.mp4");
+  expect_done(render(named("a")));
+  EXPECT_EQ(names_in(output()), files_of("a"));
+}
+
 TEST_F(Output, ArraysLinesAndFolders) {
   write_text(folder() / "list.json", Json::array({named("one"), tiny_scene()}).dump());
   write_text(folder() / "lines.jsonl", tiny_scene().dump() + "\n\n" + named("three").dump());
@@ -237,32 +260,58 @@ TEST_F(Output, KeepGoing) {
   EXPECT_EQ(hashes_of(manifest("bad")), hashes_of(manifest("good")));
 }
 
-// A full disk fails the scene that does not fit; its latents stay, and the other scenes are rendered.
-TEST_F(Output, DiskFull) {
-  Json scenes = Json::array({named("small"), nano_scene(1), named("little")});
-  scenes[1]["name"] = "large";
-  scenes[1]["output"]["crf"] = 0;
-  const fs::path kept = folder() / "kept";
-  Words words{output(), kept, h3render_path()};
-  for (const std::string& word : render_words(write_scene(folder(), scenes), output())) words.push_back(word);
-  const Words mounted = in_mount_namespace(
-      "out=$1; kept=$2; shift 2; mkdir \"$out\" \"$kept\"; mount -t tmpfs -o size=768k tmpfs \"$out\"; code=0; \"$@\" "
-      "|| "
-      "code=$?; cp -a \"$out\"/. \"$kept\"; exit $code",
-      words);
-  if (mounted.empty()) GTEST_SKIP() << "this machine does not allow a mount namespace";
-  const Result result = run(mounted);
-  EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_NE(result.err.find("large.mp4"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("No space left on device"), std::string::npos) << result.err;
-  const std::set<std::string> names = names_in(kept);
-  for (const std::string name : {"small", "little"})
-    for (const std::string& file : files_of(name)) EXPECT_EQ(names.count(file), 1u) << file;
-  EXPECT_EQ(names.count("large.mp4"), 0u);
-  EXPECT_EQ(names.count("large.manifest.json"), 0u);
-  EXPECT_EQ(names.count("large.checkpoint.h5"), 1u) << "the latents are not kept";
-  EXPECT_EQ(names.count("large.failed.json"), 1u);
-  for (const std::string& name : names) EXPECT_FALSE(name.starts_with(".")) << name;
+// A full disk fails the scene that does not fit; its latents stay, nothing that looks finished does, and the other
+// scenes are rendered.
+class DiskFull : public Output {
+ protected:
+  // Renders a small, a large and a small scene into a file system of `size`.
+  Result render_into(const std::string& size, Json large) const {
+    large["name"] = "large";
+    const Json scenes = Json::array({named("small"), large, named("little")});
+    Words words{output(), kept(), size, h3render_path()};
+    for (const std::string& word : render_words(write_scene(folder(), scenes), output())) words.push_back(word);
+    const Words mounted = in_mount_namespace(
+        "out=$1; kept=$2; size=$3; shift 3; mkdir \"$out\" \"$kept\"; mount -t tmpfs -o size=$size tmpfs \"$out\"; "
+        "code=0; \"$@\" || code=$?; cp -a \"$out\"/. \"$kept\"; exit $code",
+        words);
+    return mounted.empty() ? Result() : run(mounted);
+  }
+  fs::path kept() const { return folder() / "kept"; }
+
+  void expect_failed(const Result& result, const std::string& file) const {
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_NE(result.err.find(file + ": "), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("No space left on device"), std::string::npos) << result.err;
+    std::set<std::string> expected{"large.checkpoint.h5", "large.inputs.h5", "large.failed.json"};
+    expected.merge(files_of("small"));
+    expected.merge(files_of("little"));
+    EXPECT_EQ(names_in(kept()), expected);
+    EXPECT_NE(read_file(kept() / "large.failed.json").find(file), std::string::npos);
+  }
+};
+
+TEST_F(DiskFull, WhileTheVideoIsWritten) {
+  Json large = nano_scene(1);
+  large["width"] = large["height"] = 320;
+  large["output"]["crf"] = 0;
+  const Result result = render_into("1m", large);
+  if (result.exit_code == -1) GTEST_SKIP() << "this machine does not allow a mount namespace";
+  expect_failed(result, "large.mp4");
+}
+
+TEST_F(DiskFull, WhileOtherFilesAreWritten) {
+  Json large = nano_scene(1);
+  const Result result = render_into("768k", large);
+  if (result.exit_code == -1) GTEST_SKIP() << "this machine does not allow a mount namespace";
+  expect_failed(result, "large.sheet.png");
+}
+
+TEST_F(DiskFull, WhileFramesAreWritten) {
+  Json large = nano_scene(1);
+  large["output"]["frames"] = true;
+  const Result result = render_into("900k", large);
+  if (result.exit_code == -1) GTEST_SKIP() << "this machine does not allow a mount namespace";
+  expect_failed(result, ".png");
 }
 
 TEST_F(Output, ContactSheet) {
