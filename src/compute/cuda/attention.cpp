@@ -98,7 +98,9 @@ void CudaOperators::attention(Queue& q, const Tensor& query, const Tensor& key, 
     case Kernel::sm90:
       return run_sm90(x, spec.scale, queue.stream());
     case Kernel::cudnn:
-      return cudnn_.run(queue, x.query, x.key, x.value, x.o, kind, spec.scale);
+      // A row that sees one key is that key's value, whoever computes it; cuDNN wants more.
+      if (!spec.causal || x.key.rows > 1) return run_cudnn(x, cudnn_, queue, kind, spec.scale);
+      [[fallthrough]];
     case Kernel::plain: {
       const kernels::AttentionMask mask{spec.scale, spec.causal, spec.first_query_row};
       H3_CUDA(kernels::attention_plain(x.query, x.key, x.value, x.o, mask, queue.stream()));

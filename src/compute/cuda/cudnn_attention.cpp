@@ -17,7 +17,7 @@ namespace {
 
 enum Id : std::int64_t { kQuery = 1, kKey, kValue, kOutput };
 
-void check_frontend(fe::error_t error, const char* call) {
+void check_frontend(fe::error_t error, const std::string& call) {
   if (error.is_bad()) throw RunError(fmt::format("cuDNN: {} failed: {}", call, error.get_message()));
 }
 
@@ -30,6 +30,12 @@ struct CudnnAttention::Layout {
   std::int64_t strides[4][2];
   std::uint32_t scale_bits;
   auto operator<=>(const Layout&) const = default;
+  std::string text() const {
+    std::string line = fmt::format("{} with {} queries, {} keys, {} on {} heads, strides", kind.text(), queries, keys,
+                                   query_heads, key_heads);
+    for (const auto& [row, head] : strides) line += fmt::format(" {}/{}", row, head);
+    return line;
+  }
 };
 
 struct CudnnAttention::Plan {
@@ -142,9 +148,10 @@ const CudnnAttention::Plan& CudnnAttention::plan(CudaQueue& queue, const Attenti
   for (const auto& [type, choice] : chosen.knobs) knobs[static_cast<fe::KnobType_t>(type)] = choice;
   auto built = std::make_unique<Plan>();
   describe(built->graph, layout, queue.dnn());
-  check_frontend(built->graph.create_execution_plan(chosen.id, knobs), "planning attention");
-  check_frontend(built->graph.check_support(), "the attention engine's support of a slice");
-  check_frontend(built->graph.build_plans(), "building attention");
+  const std::string call = "planning " + layout.text();
+  check_frontend(built->graph.create_execution_plan(chosen.id, knobs), call);
+  check_frontend(built->graph.check_support(), call);
+  check_frontend(built->graph.build_plans(), call);
   CHECK_LE(built->graph.get_workspace_size(), static_cast<std::int64_t>(CudaQueue::kWorkspace));
   constexpr std::size_t kPlans = 256;
   if (plans_.size() >= kPlans) plans_.clear();

@@ -12,26 +12,10 @@ namespace h3 {
 
 using namespace cuda;
 
-namespace {
-
-// [n1, n2, n3] as the last three axes.
-kernels::View4 view3(const Tensor& t) {
-  CHECK_EQ(t.rank(), 3);
-  check_memory(t);
-  kernels::View4 v;
-  v.data = t.data;
-  v.type = element_of(t.dtype);
-  for (int axis = 0; axis < 3; ++axis) {
-    v.size[axis + 1] = t.size(axis);
-    v.stride[axis + 1] = t.stride(axis);
-  }
-  return v;
-}
-
-}  // namespace
-
 void CudaOperators::conv3d_causal(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias,
                                   const Conv3dShape& shape, const Tensor& y) {
+  CHECK_EQ(x.rank(), 4);
+  CHECK_EQ(y.rank(), 4);
   const kernels::View4 from = view4(x), to = view4(y);
   CHECK_EQ(weight.rank(), 5);
   CHECK_EQ(weight.size(0), y.size(0));
@@ -50,6 +34,8 @@ void CudaOperators::conv3d_causal(Queue& q, const Tensor& x, const Tensor& weigh
 }
 
 void CudaOperators::pad_reflect(Queue& q, const Tensor& x, std::int64_t top, std::int64_t left, const Tensor& y) {
+  CHECK_EQ(x.rank(), 4);
+  CHECK_EQ(y.rank(), 4);
   const kernels::View4 from = view4(x), to = view4(y);
   check_dtype(y, x.dtype);
   CHECK_EQ(x.size(0), y.size(0));
@@ -63,6 +49,7 @@ void CudaOperators::pad_reflect(Queue& q, const Tensor& x, std::int64_t top, std
 }
 
 void CudaOperators::unpatchify(Queue& q, const Tensor& tokens, const Patch& patch, const Tensor& pixels) {
+  CHECK_EQ(pixels.rank(), 4);
   const kernels::View4 to = view4(pixels);
   CHECK_EQ(pixels.size(1), patch.t * patch.patch_t);
   CHECK_EQ(pixels.size(2), patch.h * patch.patch_h);
@@ -75,15 +62,17 @@ void CudaOperators::unpatchify(Queue& q, const Tensor& tokens, const Patch& patc
 }
 
 void CudaOperators::cross_fade(Queue& q, const Tensor& older, int axis, const Tensor& y) {
+  CHECK_EQ(y.rank(), 3);
   check_same_shape(older, y);
   check_dtype(older, y.dtype);
   CHECK_LE(0, axis);
   CHECK_LT(axis, 3);
-  H3_CUDA(kernels::cross_fade(view3(older), axis + 1, view3(y), cuda_queue(q).stream()));
+  H3_CUDA(kernels::cross_fade(view4(older), axis + 1, view4(y), cuda_queue(q).stream()));
 }
 
 void CudaOperators::frames_to_u8(Queue& q, const Tensor& x, std::span<const float, 3> mean,
                                  std::span<const float, 3> std, bool truncate, const Tensor& y, const Tensor& nans) {
+  CHECK_EQ(x.rank(), 4);
   check_dtype(x, DType::f32);
   const kernels::View4 from = view4(x);
   CHECK_EQ(x.size(0), 3);

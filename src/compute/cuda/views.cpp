@@ -85,19 +85,21 @@ kernels::Heads heads(const Tensor& t) {
 }
 
 kernels::View4 view4(const Tensor& t) {
-  CHECK_EQ(t.rank(), 4);
+  CHECK_LE(t.rank(), 4);
   check_memory(t);
   kernels::View4 v;
   v.data = t.data;
   v.type = element_of(t.dtype);
-  for (int axis = 0; axis < 4; ++axis) {
-    v.size[axis] = t.size(axis);
-    v.stride[axis] = t.stride(axis);
+  const int missing = 4 - t.rank();
+  for (int axis = 0; axis < t.rank(); ++axis) {
+    v.size[missing + axis] = t.size(axis);
+    v.stride[missing + axis] = t.stride(axis);
   }
   return v;
 }
 
 kernels::Planes planes(const Tensor& t) {
+  CHECK_EQ(t.rank(), 4);
   check_dtype(t, DType::f32);
   check_rows(t);
   const kernels::View4 v = view4(t);

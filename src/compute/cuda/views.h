@@ -27,10 +27,10 @@ const float* floats(const Tensor& t, std::int64_t n);                           
 const float* floats_or_none(const Tensor& t, std::int64_t n);                      // f32 [n], or empty
 const std::int32_t* indices(const Tensor& t, std::int64_t n);                      // i32 [n]
 kernels::Heads heads(const Tensor& t);                                             // [rows, heads, d]
-kernels::View4 view4(const Tensor& t);                                             // rank 4, any strides
-kernels::Planes planes(const Tensor& t);                                           // f32 [channels, frames, h, w]
-kernels::Signal signal(const Tensor& t);                                           // f32 [batch, channels, length]
-kernels::ByteRows byte_rows(const Tensor& t);                                      // any dtype, [m, n]
+kernels::View4 view4(const Tensor& t);         // up to 4 axes, which are the view's last; any strides
+kernels::Planes planes(const Tensor& t);       // f32 [channels, frames, h, w]
+kernels::Signal signal(const Tensor& t);       // f32 [batch, channels, length]
+kernels::ByteRows byte_rows(const Tensor& t);  // any dtype, [m, n]
 
 // Sees axes 0 .. rank - 2 as one axis of rows, where strides allow it.
 bool as_matrix(const Tensor& t, Tensor& rows);

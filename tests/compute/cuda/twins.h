@@ -63,10 +63,15 @@ class CudaTest : public ::testing::Test {
     f(cpu_->operators(), *cpu_queue_, Side{false});
     on_gpu(f);
   }
+  // An exception is a failure with the trace of the place that it comes from.
   template <typename F>
   void on_gpu(const F& f) {
-    f(gpu_->operators(), *gpu_queue_, Side{true});
-    gpu_queue_->wait();
+    try {
+      f(gpu_->operators(), *gpu_queue_, Side{true});
+      gpu_queue_->wait();
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << e.what();
+    }
   }
 
   void upload(const Twin& t);
