@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "render/agreement.h"
+#include "render/manifest.h"
 #include "render/run_control.h"
 #include "render/scene_jobs.h"
 #include "render/session.h"
@@ -44,6 +45,9 @@ class SceneQueue {
  public:
   SceneQueue(Session& session, const SceneJobs& jobs, RunControl& control, Progress& progress)
       : s_(session), jobs_(jobs), control_(control), progress_(progress) {
+    const nlohmann::ordered_json numerics = s_.numerics();
+    by_.precision = numerics.at("precision");
+    by_.vae_profile = numerics.at("vae_profile");
     if (!s_.first()) return;
     ClaimOptions options;
     for (const SceneJob& job : jobs.good) options.batch.push_back(job.scene.name);
@@ -104,6 +108,7 @@ class SceneQueue {
 
   // "render" (with the claim on rank 0), "skip", "held", or what is wrong.
   std::string decide(const SceneJob& job, std::unique_ptr<Claim>& claim) {
+    know_model(job);
     std::string decision;
     try {
       if (s_.first()) decision = decide_first(job, claim);
@@ -111,6 +116,17 @@ class SceneQueue {
       decision = e.what();
     }
     return s_.communicator().broadcast_text(decision);
+  }
+
+  // The model's identity, hashed only where there is a render to compare with.
+  void know_model(const SceneJob& job) {
+    const RunOptions& o = s_.options();
+    std::error_code ignored;
+    const bool compares =
+        s_.first() && o.existing != "overwrite" && fs::exists(manifest_path(o.output, job.scene.name), ignored);
+    if (s_.communicator().agree_max(compares ? 1 : 0) == 0) return;
+    StageTimes apart;
+    by_.model_identity = s_.model_identity(apart);
   }
 
   std::string decide_first(const SceneJob& job, std::unique_ptr<Claim>& claim) {
@@ -130,7 +146,7 @@ class SceneQueue {
     const RunOptions& o = s_.options();
     if (o.existing == "overwrite") return "render";
     std::string difference;
-    const Existing existing = find_existing(o.output, job, difference);
+    const Existing existing = find_existing(o.output, job, by_, difference);
     if (existing == Existing::same && o.existing == "skip") return "skip";
     if (existing == Existing::same) return "it is rendered already (--existing refuse)";
     if (existing == Existing::other)
@@ -160,6 +176,7 @@ class SceneQueue {
   RunControl& control_;
   Progress& progress_;
   std::unique_ptr<ClaimDesk> desk_;
+  RenderedBy by_;
   std::size_t failures_ = 0;
   bool told_ = false;
 };

@@ -87,22 +87,26 @@ void check_output_folder(const fs::path& folder) {
   }
 }
 
-Existing find_existing(const fs::path& folder, const SceneJob& job, std::string& difference) {
+Existing find_existing(const fs::path& folder, const SceneJob& job, const RenderedBy& by, std::string& difference) {
   const fs::path path = manifest_path(folder, job.scene.name);
   std::error_code error;
   if (!fs::exists(path, error)) return Existing::nothing;
-  nlohmann::ordered_json found;
+  const auto compare = [&](const std::string& key, const nlohmann::ordered_json& found, const std::string& wanted) {
+    if (!wanted.empty() && found != wanted) difference = key;
+  };
   try {
-    found = nlohmann::ordered_json::parse(read_file(path)).at("scene");
+    const auto manifest = nlohmann::ordered_json::parse(read_file(path));
+    const nlohmann::ordered_json wanted = to_json(job.scene), found = manifest.at("scene");
+    compare("model.identity", manifest.at("model").at("identity"), by.model_identity);
+    compare("numerics.precision", manifest.at("numerics").at("precision"), by.precision);
+    compare("numerics.vae_profile", manifest.at("numerics").at("vae_profile"), by.vae_profile);
+    for (const auto& [key, value] : wanted.items())
+      if (!found.contains(key) || found[key] != value) difference = key;
+    for (const auto& [key, value] : found.items())
+      if (!wanted.contains(key)) difference = key;
   } catch (const std::exception&) {
     difference = "the manifest, which cannot be read";
-    return Existing::other;
   }
-  const nlohmann::ordered_json wanted = to_json(job.scene);
-  for (const auto& [key, value] : wanted.items())
-    if (!found.contains(key) || found[key] != value) difference = key;
-  for (const auto& [key, value] : found.items())
-    if (!wanted.contains(key)) difference = key;
   if (!difference.empty()) return Existing::other;
   const bool whole = !job.scene.output.mp4 || fs::exists(folder / (job.scene.name + ".mp4"), error);
   return whole ? Existing::same : Existing::nothing;

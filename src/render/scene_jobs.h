@@ -35,7 +35,13 @@ void check_output_folder(const std::filesystem::path& folder);
 
 // What stands in the output folder under a scene's name already.
 enum class Existing : std::uint8_t { nothing, same, other };
-// Compares with the manifest found there; `difference` receives the first key that differs.
-Existing find_existing(const std::filesystem::path& folder, const SceneJob& job, std::string& difference);
+// What renders a scene, as a manifest states it.
+struct RenderedBy {
+  std::string model_identity;  // "": not known, and then not compared
+  std::string precision, vae_profile;
+};
+// Compares scene, model and numerics with the manifest found there; `difference` receives a key that differs.
+Existing find_existing(const std::filesystem::path& folder, const SceneJob& job, const RenderedBy& by,
+                       std::string& difference);
 
 }  // namespace h3

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "base/file.h"
@@ -176,6 +177,20 @@ TEST_F(Output, ExistingSkipOverwriteRefuse) {
   EXPECT_EQ(other.exit_code, 3) << other.err;
   EXPECT_NE(other.err.find("differs in seed"), std::string::npos) << other.err;
   EXPECT_EQ(read_file(output() / "a.manifest.json"), bytes);
+
+  // Nor one of the same scene by another model or in another precision.
+  for (const auto& [options, difference] :
+       std::map<Words, std::string>{{{"--precision", "bf16"}, "differs in numerics.precision"},
+                                    {{"--vae-profile", "R"}, "differs in numerics.vae_profile"},
+                                    {{"--model", "synthetic:1:" + nano_path()}, "differs in model.identity"}}) {
+    Words words = render_words(folder() / "scene.json", output(), options);
+    if (options[0] == "--model") words.erase(words.begin() + 2, words.begin() + 4);
+    write_scene(folder(), named("a"));
+    const Result by_other = h3render(words, 2);
+    EXPECT_EQ(by_other.exit_code, 3) << by_other.err;
+    EXPECT_NE(by_other.err.find(difference), std::string::npos) << by_other.err;
+    EXPECT_EQ(read_file(output() / "a.manifest.json"), bytes);
+  }
 
   expect_done(render(named("a"), {"--existing", "overwrite", "seed=1"}, 2));
   EXPECT_NE(fs::last_write_time(output() / "a.mp4"), first);
