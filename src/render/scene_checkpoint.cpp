@@ -163,7 +163,11 @@ void SceneCheckpoints::finish() {
 void SceneCheckpoints::remove() {
   if (!session_.first()) return;
   writer_.reset();
-  remove_checkpoints(session_.options().output, name_, session_.options().scratch);
+  try {
+    remove_checkpoints(session_.options().output, name_, session_.options().scratch);
+  } catch (const SceneError& e) {
+    report(e.what());
+  }
 }
 
 void SceneCheckpoints::report(const std::string& error) {

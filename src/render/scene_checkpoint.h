@@ -40,7 +40,7 @@ class SceneCheckpoints {
   void keep(const LatentState& state);
   // Waits until the last state is on disk. Errors are logged: a render that can go on does.
   void finish();
-  // The scene is complete: its checkpoints go.
+  // The scene is complete: its checkpoints go. One that cannot be removed is logged; the scene is done all the same.
   void remove();
 
  private:

@@ -82,6 +82,8 @@ class SceneRender {
       if (s_.first()) found = find_checkpoint(s_, job_, identity);
     } catch (const UserError& e) {
       error = e.what();
+    } catch (const SceneError& e) {
+      error = e.what();
     }
     const std::string failed = first_error(s_.communicator(), s_.cluster().host(), error);
     if (!failed.empty()) throw SceneError(failed);
