@@ -69,7 +69,7 @@ int run_check(const std::vector<std::string>& words) {
   const Tokenizer tokenizer = load_tokenizer(model);
   if (line.words().empty()) return static_cast<int>(ExitCode::done);
   const SceneJobs jobs = prepare_scenes(line.words(), line.overrides(), model.config(), &tokenizer);
-  for (const SceneJob& job : jobs.good) print_job(job, text_rows_of(job, model.config(), tokenizer));
+  for (const SceneJob& job : jobs.good) print_job(job, present_scene(job.scene, model.config(), tokenizer).rows());
   jobs.require_all_good();
   return static_cast<int>(ExitCode::done);
 }

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "commands/commands.h"
 #include "commands/run_command_options.h"
-#include "parallel/shards.h"
 #include "render/run_plan.h"
 #include "render/scene_jobs.h"
 #include "weights/model_folder.h"
@@ -25,14 +24,8 @@ CommandHelp plan_help() {
       "operations\n"
       "and bytes received a step, activations, weights and decoding buffers a rank, weights and decoded frames a node.",
       {"h3render plan jobs/demo.json --model jobs/nano --ranks 1,2,4",
-       "h3render plan scene.json --model synthetic:1 --ranks 8 --precision bf16 --json"},
+       "h3render plan scene.json --model synthetic:1 --text-rows 1024 --ranks 8 --precision bf16 --json"},
       ""};
-}
-
-std::vector<double> shares_for(const RunOptions& o, const std::string& specific, const char* name, int ranks) {
-  if (!specific.empty()) return parse_shares(specific, ranks, name);
-  if (!o.shares.empty()) return parse_shares(o.shares, ranks, "--shares");
-  return std::vector<double>(static_cast<std::size_t>(ranks), 1.0);
 }
 
 }  // namespace
@@ -71,18 +64,16 @@ int run_plan(const std::vector<std::string>& words) {
       request.model = model.config();
       request.geometry = job.geometry;
       request.text_rows =
-          tokenizer ? text_rows_of(job, model.config(), *tokenizer) : line.get<std::int64_t>("text-rows");
+          tokenizer ? present_scene(job.scene, model.config(), *tokenizer).rows() : line.get<std::int64_t>("text-rows");
       request.evaluations =
           job.scene.sigmas.empty() ? job.scene.evaluations : static_cast<std::int64_t>(job.scene.sigmas.size()) - 1;
       request.ranks = ranks;
-      request.row_shares = shares_for(options, options.row_shares, "--row-shares", ranks);
-      request.head_shares = shares_for(options, options.head_shares, "--head-shares", ranks);
+      request.row_shares = row_shares(options, ranks);
+      request.head_shares = head_shares(options, ranks);
       request.exchange = options.exchange;
-      const bool device = options.device == "cuda";
-      request.precision =
-          options.precision == "bf16" || (options.precision == "auto" && device) ? Precision::bf16 : Precision::f32;
-      request.profile =
-          options.vae_profile == "R" || (options.vae_profile == "auto" && device) ? VaeProfile::R : VaeProfile::F;
+      const bool on_gpu = options.device == "cuda";
+      request.precision = precision_of(options, on_gpu);
+      request.profile = vae_profile_of(options, on_gpu);
       request.row_chunk = options.row_chunk;
       const RunPlan plan = make_run_plan(request);
       if (line.has("json")) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "parallel/shards.h"
 
 namespace h3 {
 
@@ -139,6 +140,28 @@ void set_run_option(RunOptions& run, const std::string& name, const std::string&
   for (const Option& o : options())
     if (o.help.name == name) return o.set(run, value);
   throw UserError("--" + name, "", value, "is not an option of a run");
+}
+
+static std::vector<double> shares(const std::string& own, const std::string& name, const RunOptions& run, int ranks) {
+  if (!own.empty()) return parse_shares(own, ranks, name);
+  if (!run.shares.empty()) return parse_shares(run.shares, ranks, "--shares");
+  return std::vector<double>(static_cast<std::size_t>(ranks), 1.0);
+}
+
+std::vector<double> row_shares(const RunOptions& run, int ranks) {
+  return shares(run.row_shares, "--row-shares", run, ranks);
+}
+
+std::vector<double> head_shares(const RunOptions& run, int ranks) {
+  return shares(run.head_shares, "--head-shares", run, ranks);
+}
+
+Precision precision_of(const RunOptions& run, bool on_gpu) {
+  return run.precision == "bf16" || (run.precision == "auto" && on_gpu) ? Precision::bf16 : Precision::f32;
+}
+
+VaeProfile vae_profile_of(const RunOptions& run, bool on_gpu) {
+  return run.vae_profile == "R" || (run.vae_profile == "auto" && on_gpu) ? VaeProfile::R : VaeProfile::F;
 }
 
 nlohmann::ordered_json to_json(const RunOptions& run) {

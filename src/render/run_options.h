@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weights/weight_set.h"
+
 namespace h3 {
 
 struct RunOptions {
@@ -49,6 +51,14 @@ const std::vector<RunOptionHelp>& run_option_help();
 // Sets one option by its name. Throws UserError naming the option, its value and what would be right.
 void set_run_option(RunOptions& options, const std::string& name, const std::string& value);
 bool is_run_option(std::string_view name);
+
+// What the options mean for a number of ranks: one share a rank (--row-shares and --head-shares before --shares, equal
+// otherwise). Throw UserError naming the option (parallel/shards.h).
+std::vector<double> row_shares(const RunOptions& options, int ranks);
+std::vector<double> head_shares(const RunOptions& options, int ranks);
+// `auto` is f32 and F on the CPU, bf16 and R on a GPU.
+Precision precision_of(const RunOptions& options, bool on_gpu);
+VaeProfile vae_profile_of(const RunOptions& options, bool on_gpu);
 
 // Every option as it stands, for the log, the agreement of ranks and the manifest.
 nlohmann::ordered_json to_json(const RunOptions& options);

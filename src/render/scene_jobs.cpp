@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "render/manifest.h"
-#include "text/presentation.h"
 
 namespace h3 {
 
@@ -17,16 +16,16 @@ void SceneJobs::require_all_good() const {
   throw UserError(all);
 }
 
-std::int64_t text_rows_of(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer) {
+Presentation present_scene(const Scene& scene, const ModelConfig& model, const Tokenizer& tokenizer) {
   PresentationRequest request;
-  request.prompt = job.scene.prompt;
+  request.prompt = scene.prompt;
   PresentationLimits limits;
-  limits.prompt_tokens = job.scene.max_prompt_tokens;
-  limits.rows = job.scene.max_rows;
+  limits.prompt_tokens = scene.max_prompt_tokens;
+  limits.rows = scene.max_rows;
   try {
-    return present(tokenizer, model.text, request, limits).rows();
+    return present(tokenizer, model.text, request, limits);
   } catch (const UserError& e) {
-    throw UserError(job.scene.where, "", "", e.what());
+    throw UserError(scene.where, "", "", e.what());
   }
 }
 
@@ -64,7 +63,7 @@ SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vec
       job.geometry = resolved.geometry;
       job.notes = std::move(resolved.notes);
       job.warnings = std::move(resolved.warnings);
-      if (tokenizer) text_rows_of(job, model, *tokenizer);
+      if (tokenizer) present_scene(job.scene, model, *tokenizer);
       jobs.good.push_back(std::move(job));
     } catch (const UserError& e) {
       jobs.bad.push_back({scene.name, e.what()});

@@ -8,7 +8,7 @@
 
 #include "render/scene_render.h"
 #include "scene/scene_files.h"
-#include "text/tokenizer.h"
+#include "text/presentation.h"
 #include "weights/model_folder.h"
 
 namespace h3 {
@@ -27,8 +27,8 @@ Tokenizer load_tokenizer(const ModelFolder& model);
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
                          const ModelConfig& model, const Tokenizer* tokenizer);
 
-// Rows that the prompt takes in the packed sequence.
-std::int64_t text_rows_of(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer);
+// The scene's prompt as the text encoder sees it. Throws UserError naming the scene (text/presentation.h).
+Presentation present_scene(const Scene& scene, const ModelConfig& model, const Tokenizer& tokenizer);
 
 // Makes the folder where it is missing and tries to write into it. Throws UserError naming --output.
 void check_output_folder(const std::filesystem::path& folder);

@@ -12,8 +12,8 @@
 #include "render/manifest.h"
 #include "render/outputs.h"
 #include "render/scene_checkpoint.h"
+#include "render/scene_jobs.h"
 #include "sampling/noise.h"
-#include "text/presentation.h"
 #include "text/text_encoder.h"
 #include "transformer/packed_sequence.h"
 #include "vae/audio_decoder.h"
@@ -39,7 +39,7 @@ class SceneRender {
   void run() {
     facts_.hosts = s_.communicator().gather_text(s_.cluster().host());
     facts_.model_identity = s_.model_identity(times_);
-    present_prompt();
+    presentation_ = present_scene(job_.scene, s_.config(), s_.tokenizer());
     const nlohmann::ordered_json identity = checkpoint_identity(s_, job_, times_);
     std::optional<ResumedScene> resumed = look_for_checkpoint(identity);
     enter("text");
@@ -88,15 +88,6 @@ class SceneRender {
     const std::string failed = first_error(s_.communicator(), s_.cluster().host(), error);
     if (!failed.empty()) throw SceneError(failed);
     return share_checkpoint(s_, found);
-  }
-
-  void present_prompt() {
-    PresentationRequest request;
-    request.prompt = job_.scene.prompt;
-    PresentationLimits limits;
-    limits.prompt_tokens = job_.scene.max_prompt_tokens;
-    limits.rows = job_.scene.max_rows;
-    presentation_ = present(s_.tokenizer(), s_.config().text, request, limits);
   }
 
   void encode_text(std::optional<ResumedScene>& resumed) {

@@ -16,13 +16,6 @@ namespace h3 {
 
 namespace {
 
-std::vector<double> shares_of(const std::string& specific, const std::string& name, const std::string& common,
-                              int ranks) {
-  if (!specific.empty()) return parse_shares(specific, ranks, name);
-  if (!common.empty()) return parse_shares(common, ranks, "--shares");
-  return std::vector<double>(static_cast<std::size_t>(ranks), 1.0);
-}
-
 // Kept free for activations, tables, the decoder and libraries while the blocks are resident.
 constexpr std::size_t kDeviceReserve = std::size_t{14} << 30;
 
@@ -47,11 +40,11 @@ Session::Session(Cluster& cluster, const RunOptions& options)
       device_(make_rank_device(cluster, options)),
       queue_(machine().make_queue()),
       model_(std::make_unique<ModelFolder>(open_model(options.model))) {
-  const bool host = machine().place() == Place::host;
-  precision_ = options.precision == "f32" || (options.precision == "auto" && host) ? Precision::f32 : Precision::bf16;
-  profile_ = options.vae_profile == "F" || (options.vae_profile == "auto" && host) ? VaeProfile::F : VaeProfile::R;
-  row_shares_ = shares_of(options.row_shares, "--row-shares", options.shares, cluster.size());
-  head_shares_ = shares_of(options.head_shares, "--head-shares", options.shares, cluster.size());
+  const bool on_gpu = machine().place() == Place::device;
+  precision_ = precision_of(options, on_gpu);
+  profile_ = vae_profile_of(options, on_gpu);
+  row_shares_ = h3::row_shares(options, cluster.size());
+  head_shares_ = h3::head_shares(options, cluster.size());
   const TransformerConfig& t = config().transformer;
   pattern_ = choose_exchange(options.exchange, cluster.size(), t.hidden, t.inner());
   residency_ = choose_residency(machine(), config(), precision_, options.residency);
