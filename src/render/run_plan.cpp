@@ -29,6 +29,14 @@ double tile_flops(const VideoVaeConfig& c, std::int64_t tokens) {
          2 * static_cast<double>(tokens) * w * (static_cast<double>(c.latent_channels) + patch);
 }
 
+double decode_flops(const VideoVaeConfig& c, const ClipGeometry& clip) {
+  const TilePlan tiles = plan_tiles(c, clip.height, clip.width);
+  const ChunkPlan chunks = plan_chunks(temporal_grid(c), clip.latent_frames);
+  const std::int64_t side = c.ratio_s();
+  const std::int64_t tokens = chunks.chunk_tokens * (tiles.y.tile / side) * (tiles.x.tile / side);
+  return static_cast<double>(chunks.chunks * tiles.count()) * tile_flops(c, tokens);
+}
+
 namespace {
 
 RankPlan plan_rank(const PlanRequest& q, const RunPlan& run, int rank, const TransformerOptions& options) {
@@ -86,11 +94,7 @@ RunPlan make_run_plan(const PlanRequest& q) {
                    static_cast<double>(run.ranks.back().rows) * widths * (q.precision == Precision::f32 ? 4.0 : 2.0));
   }
   run.total_flops = run.step_flops * static_cast<double>(q.evaluations);
-  const TilePlan tiles = plan_tiles(q.model.video_vae, q.geometry.height, q.geometry.width);
-  const ChunkPlan chunks = plan_chunks(temporal_grid(q.model.video_vae), q.geometry.latent_frames);
-  const std::int64_t side = q.model.video_vae.ratio_s();
-  const std::int64_t tokens = chunks.chunk_tokens * (tiles.y.tile / side) * (tiles.x.tile / side);
-  run.decode_flops = static_cast<double>(chunks.chunks * tiles.count()) * tile_flops(q.model.video_vae, tokens);
+  run.decode_flops = decode_flops(q.model.video_vae, q.geometry);
   LoadOptions load;
   load.precision = q.precision;
   load.vae_profile = q.profile;

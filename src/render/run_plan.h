@@ -53,6 +53,8 @@ RunPlan make_run_plan(const PlanRequest& request);
 double step_flops(const TransformerConfig& config, std::int64_t rows, std::int64_t own_rows, std::int64_t own_heads);
 // spec/vae.md 13: operations of decoding one tile of `tokens` latent tokens.
 double tile_flops(const VideoVaeConfig& config, std::int64_t tokens);
+// The same for all tiles of all chunks of a clip.
+double decode_flops(const VideoVaeConfig& config, const ClipGeometry& clip);
 
 std::string text_of(const RunPlan& plan);
 nlohmann::ordered_json to_json(const RunPlan& plan);

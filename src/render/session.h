@@ -34,6 +34,8 @@ class Session {
   Communicator& communicator() const { return *link_.communicator; }
   const std::string& transport() const { return link_.transport; }
   Queue& queue() { return *queue_; }
+  // PCI address of the GPU; "" on the CPU.
+  const std::string& device_address() const { return device_.address; }
   const RunOptions& options() const { return options_; }
   const ModelFolder& model() const { return *model_; }
   const ModelConfig& config() const { return model_->config(); }

@@ -241,19 +241,6 @@ TEST(MakeModel, CopyHasTheSameIdentity) {
   EXPECT_EQ(h3render({"make-model", made}).exit_code, 2);
 }
 
-TEST(Bench, OperatorsAndStep) {
-  const Json operators =
-      json_of(h3render({"bench", "operators", "--model", nano_path(), "--rows", "64", "--repeats", "1", "--json"}));
-  EXPECT_GE(operators.size(), 5u);
-  for (const Json& row : operators) EXPECT_GT(row["median_seconds"], 0.0);
-  const Json step =
-      json_of(h3render({"bench", "step", "--model", nano_path(), "--rows", "64", "--repeats", "1", "--json"}, 2));
-  ASSERT_GE(step.size(), 1u);
-  EXPECT_GT(step[0]["median_seconds"], 0.0);
-  expect_refused(h3render({"bench", "nothing", "--model", nano_path()}), {"operators"});
-  expect_refused(h3render({"bench", "step", "--model", "/there/is/nothing"}, 2), {"/there/is/nothing"});
-}
-
 TEST(Status, OfAnOutputFolder) {
   const Render render(tiny_scene());
   const Json status = json_of(h3render({"status", render.output(), "--json"}));

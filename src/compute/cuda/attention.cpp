@@ -81,6 +81,12 @@ Operands checked(const Tensor& query, const Tensor& key, const Tensor& value, co
 
 }  // namespace
 
+KernelResources own_attention_resources() {
+  cudaFuncAttributes attributes{};
+  H3_CUDA(h3_attention_sm90_attributes(&attributes));
+  return {attributes.numRegs, static_cast<int>(attributes.localSizeBytes)};
+}
+
 void CudaOperators::attention(Queue& q, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o,
                               const Attention& spec) {
   CudaQueue& queue = cuda_queue(q);

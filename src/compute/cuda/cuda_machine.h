@@ -18,6 +18,14 @@ struct CudaOptions {
   AttentionEngine attention = AttentionEngine::automatic;
 };
 
+// What the compiler gave our own attention kernel (kernels/attention_sm90.h). Throws RunError where the card cannot run
+// it.
+struct KernelResources {
+  int registers = 0;      // a thread at launch
+  int spilled_bytes = 0;  // a thread, in local memory
+};
+KernelResources own_attention_resources();
+
 // How many GPUs this process sees; 0 without a driver.
 int cuda_device_count();
 // The PCI address of a GPU, "0000:1b:00.0", the same for all processes of a node.

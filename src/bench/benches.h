@@ -1,0 +1,44 @@
+// The benches by name. Each is collective over the session's ranks and fills a table that is the same on all of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/measure.h"
+
+namespace h3 {
+
+// What a step is made of, at this rank's shapes: the block's four matrix products and attention by every engine over
+// `rows` rows; with several ranks the exchange's collectives; copies between host and device. From them the least time
+// that one evaluation can take, returned in seconds.
+struct StepCeiling {
+  double linear_seconds = 0, attention_seconds = 0;  // of the whole model, by the engine that the session takes
+  double linear_rate = 0, attention_rate = 0;        // operations a second of all ranks
+  double seconds() const { return linear_seconds + attention_seconds; }
+};
+StepCeiling bench_operators(Bench& bench, std::int64_t rows, BenchTable& table);
+void bench_collectives(Bench& bench, std::int64_t rows, BenchTable& table);
+void bench_copies(Bench& bench, BenchTable& table);
+
+// One evaluation of a transformer whose ranks are all the session's or, with the others idle, some of them.
+BenchRow time_step(Bench& bench, Transformer& transformer, Communicator& ranks, const ShardPlan& plan,
+                   std::int64_t rows);
+
+// One evaluation of the session's transformer over `rows` rows, beside its ceiling.
+void bench_step(Bench& bench, std::int64_t rows, BenchTable& table);
+
+struct ClipSize {
+  std::int64_t width = 0, height = 0, frames = 0;
+};
+// Decoding a clip's frames from random latents.
+void bench_video(Bench& bench, const ClipSize& clip, BenchTable& table);
+
+// The attention kernels of this machine in turns, one rank, random values.
+struct AttentionRequest {
+  std::vector<std::int64_t> rows, heads;
+  std::int64_t head_dim = 0;
+  int rounds = 3;
+};
+void bench_attention(Bench& bench, const AttentionRequest& request, BenchTable& table);
+
+}  // namespace h3

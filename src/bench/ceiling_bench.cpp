@@ -1,0 +1,168 @@
+// The rates that bound a render on this machine, each measured at the shapes and on the tensors that a step has.
+#include <algorithm>
+#include <optional>
+
+#include "bench/attention_engines.h"
+#include "bench/benches.h"
+#include "bench/random_tensors.h"
+#include "render/stage_times.h"
+#include "weights/residency.h"
+
+namespace h3 {
+
+namespace {
+
+struct LayerShape {
+  const char* name;
+  std::int64_t rows, n, k;
+};
+
+// What this rank computes of a block: with all-gather its heads of every row's qkv, otherwise all heads of its rows.
+std::vector<LayerShape> layer_shapes(const TransformerConfig& t, ExchangePattern pattern, const ShardPlan& plan,
+                                     int rank) {
+  const auto r = static_cast<std::size_t>(rank);
+  const std::int64_t own = plan.rows[r].size(), all = plan.rows.back().end, heads = plan.heads[r].size();
+  const bool gathered = pattern == ExchangePattern::all_gather;
+  return {{"qkv", gathered ? all : own, gathered ? 3 * heads * t.head_dim : 3 * t.inner(), t.hidden},
+          {"out", own, t.hidden, t.inner()},
+          {"fc1", own, 2 * t.ffn, t.hidden},
+          {"fc2", own, t.hidden, t.ffn}};
+}
+
+BenchRow bench_linear(Bench& bench, const LayerShape& layer, std::int64_t full_outputs) {
+  RandomTensors random(bench.machine(), bench.queue());
+  const DType dtype = bench.dtype();
+  const Tensor x = random.make({layer.rows, layer.k}, dtype), y = random.make({layer.rows, layer.n}, dtype);
+  const LinearWeights w{random.make({layer.n, layer.k}, dtype), {}, full_outputs};
+  BenchRow row = bench.time(fmt::format("linear {} {}x{}x{}", layer.name, layer.rows, layer.n, layer.k), [&] {
+    if (y.elements() > 0) bench.machine().operators().linear(bench.queue(), x, w, y);
+  });
+  row.flops =
+      bench.sum(2.0 * static_cast<double>(layer.rows) * static_cast<double>(layer.n) * static_cast<double>(layer.k));
+  return row;
+}
+
+ShardPlan plan_of(Session& s, std::int64_t rows) {
+  return make_shard_plan(rows, s.config().transformer.heads, s.row_shares(), s.head_shares());
+}
+
+// A row whose bytes are those that the rank with most of them receives.
+void add_transfer(Bench& bench, const std::string& what, std::uint64_t received_before, BenchRow row,
+                  BenchTable& table) {
+  row.what = what;
+  row.bytes = bench.largest(static_cast<double>(bench.communicator().bytes_received() - received_before)) /
+              (bench.repeats() + 1);
+  table.add(std::move(row));
+}
+
+}  // namespace
+
+StepCeiling bench_operators(Bench& bench, std::int64_t rows, BenchTable& table) {
+  Session& s = bench.session();
+  const TransformerConfig& t = s.config().transformer;
+  const ShardPlan plan = plan_of(s, rows);
+  StepCeiling ceiling;
+  double linear_flops = 0, attention_flops_all = 0;
+  const std::int64_t full[] = {3 * t.inner(), t.hidden, 2 * t.ffn, t.hidden};
+  const auto shapes = layer_shapes(t, s.pattern(), plan, s.cluster().rank());
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    BenchRow row = bench_linear(bench, shapes[i], full[i]);
+    ceiling.linear_seconds += row.time.median * static_cast<double>(t.layers);
+    linear_flops += row.flops * static_cast<double>(t.layers);
+    table.add(std::move(row));
+  }
+  const AttentionEngines engines(s, t.head_dim);
+  const std::int64_t heads = plan.heads[static_cast<std::size_t>(s.cluster().rank())].size();
+  RandomTensors random(bench.machine(), bench.queue());
+  const Tensor qkv = random.make({rows, heads * 3 * t.head_dim}, bench.dtype()),
+               o = random.make({rows, heads * t.head_dim}, bench.dtype());
+  for (std::size_t e = 0; e < engines.size(); ++e) {
+    BenchRow row = bench.time(
+        fmt::format("attention {} rows, {} heads of {}, {}", rows, heads, t.head_dim, engines.name(e)),
+        [&] {
+          if (heads > 0) engines.run(e, qkv_views(qkv, t.head_dim), o.split(1, heads));
+        },
+        [&] { engines.queue(e).wait(); });
+    row.flops = attention_flops(rows, t.heads, t.head_dim);
+    if (e == engines.chosen()) {
+      ceiling.attention_seconds = row.time.median * static_cast<double>(t.layers);
+      attention_flops_all = row.flops * static_cast<double>(t.layers);
+    }
+    table.add(std::move(row));
+  }
+  ceiling.linear_rate = linear_flops / ceiling.linear_seconds;
+  ceiling.attention_rate = attention_flops_all / ceiling.attention_seconds;
+  BenchRow total;
+  total.what = fmt::format("ceiling of a step of {} rows", rows);
+  total.time = {ceiling.seconds(), ceiling.seconds(), ceiling.seconds(), 1};
+  total.flops = linear_flops + attention_flops_all;
+  table.add(std::move(total));
+  return ceiling;
+}
+
+void bench_collectives(Bench& bench, std::int64_t rows, BenchTable& table) {
+  Session& s = bench.session();
+  if (bench.ranks() == 1) return;
+  const TransformerConfig& t = s.config().transformer;
+  const ShardPlan plan = plan_of(s, rows);
+  const auto rank = static_cast<std::size_t>(s.cluster().rank());
+  RandomTensors random(bench.machine(), bench.queue());
+  {
+    const Tensor full = random.make({rows, t.hidden}, bench.dtype());
+    std::vector<Tensor> blocks;
+    for (const Range& range : plan.rows) blocks.push_back(full.rows(range.begin, range.end));
+    const std::uint64_t before = bench.communicator().bytes_received();
+    BenchRow row = bench.time("", [&] { bench.communicator().all_gather(bench.queue(), blocks); });
+    add_transfer(bench, fmt::format("all-gather of {} rows of {}", rows, t.hidden), before, std::move(row), table);
+  }
+  // One block a peer: its rows of this rank's heads, and this rank's rows of its heads.
+  for (const std::int64_t widths : {std::int64_t{1}, std::int64_t{3}}) {
+    std::vector<Tensor> sends, receives;
+    for (std::size_t r = 0; r < plan.rows.size(); ++r) {
+      const std::int64_t unit = widths * t.head_dim;
+      sends.push_back(random.make({plan.rows[r].size(), plan.heads[rank].size() * unit}, bench.dtype()));
+      receives.push_back(r == rank ? sends.back()
+                                   : random.make({plan.rows[rank].size(), plan.heads[r].size() * unit}, bench.dtype()));
+    }
+    const std::uint64_t before = bench.communicator().bytes_received();
+    BenchRow row = bench.time("", [&] { bench.communicator().all_to_all(bench.queue(), sends, receives); });
+    add_transfer(bench, fmt::format("all-to-all of {} rows of {}", rows, widths == 1 ? "outputs" : "q, k, v"), before,
+                 std::move(row), table);
+  }
+}
+
+void bench_copies(Bench& bench, BenchTable& table) {
+  Session& s = bench.session();
+  Machine& machine = bench.machine();
+  const bool on_gpu = machine.place() == Place::device;
+  const std::int64_t bytes = std::int64_t{1} << (on_gpu ? 30 : 24);
+  const auto copy = [&](const std::string& what, const Tensor& from, const Tensor& to) {
+    BenchRow row = bench.time(what, [&] { machine.copy(bench.queue(), from, to); });
+    row.bytes = static_cast<double>(from.bytes());
+    table.add(std::move(row));
+  };
+  {
+    RandomTensors random(machine, bench.queue());
+    const Tensor here = random.make({bytes / 4}, DType::f32), there = random.make({bytes / 4}, DType::f32);
+    if (on_gpu) {
+      Buffer pinned(machine, static_cast<std::size_t>(bytes), Place::host);
+      const Tensor host = pinned.tensor({bytes / 4}, DType::f32);
+      copy("device to page-locked host", here, host);
+      copy("page-locked host to device", host, here);
+    }
+    copy(on_gpu ? "device to device" : "host to host", here, there);
+  }
+  if (!on_gpu) return;
+  // The decoder's weights, from the node's one copy to where the operators work, as a stage brings them there.
+  StageTimes times;
+  const WeightSet& weights = s.weights(Component::video_vae, times);
+  std::optional<WeightGroups> groups;
+  BenchRow row = bench.time("weights of the video decoder to the device", [&] {
+    groups.reset();
+    groups.emplace(machine, bench.queue(), std::vector<WeightSet>{weights}, Residency::resident);
+  });
+  row.bytes = static_cast<double>(weights.bytes());
+  table.add(std::move(row));
+}
+
+}  // namespace h3

@@ -1,0 +1,113 @@
+// The benches of the program at nano size on CPUs: each runs, alone and over ranks, and reports what it should.
+#include <gtest/gtest.h>
+
+#include "cli/program.h"
+#include "support/checks.h"
+#include "support/goldens.h"
+
+namespace h3::test {
+
+namespace {
+
+Json bench(const std::string& name, Words more, int ranks = 1) {
+  Words words{"bench", name, "--model", nano_path(), "--device", "cpu", "--repeats", "1", "--json", "-", "--quiet"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Result result = h3render(words, ranks);
+  expect_done(result);
+  return Json::parse(result.out, nullptr, false);
+}
+
+// The first row whose name begins so.
+Json row_of(const Json& table, const std::string& beginning) {
+  for (const Json& row : table["rows"])
+    if (row["what"].get<std::string>().starts_with(beginning)) return row;
+  ADD_FAILURE() << "no row \"" << beginning << "\" in " << table.dump();
+  return {};
+}
+
+void expect_timed(const Json& table) {
+  for (const Json& row : table["rows"]) EXPECT_GT(row["median_seconds"], 0.0) << row;
+}
+
+}  // namespace
+
+TEST(Bench, Ceiling) {
+  const Json table = bench("ceiling", {"--rows", "64,33"});
+  expect_timed(table);
+  for (const char* what :
+       {"linear qkv 64x768x192", "linear out", "linear fc1", "linear fc2", "attention 64 rows, 8 heads of 32",
+        "ceiling of a step of 64 rows", "linear qkv 33x768x192", "ceiling of a step of 33 rows", "host to host"})
+    row_of(table, what);
+  EXPECT_EQ(row_of(table, "linear qkv 64")["flops"], 2.0 * 64 * 768 * 192);
+  EXPECT_TRUE(table["peak_flops"].is_null());
+}
+
+TEST(Bench, CeilingOfRanksHoldsTheExchange) {
+  const Json table = bench("ceiling", {"--rows", "64"}, 2);
+  EXPECT_EQ(table["ranks"], 2);
+  // A rank receives the other's 32 rows: all 192 hidden values, or outputs of its own 4 heads of 32.
+  EXPECT_EQ(row_of(table, "all-gather")["bytes"], 32 * 192 * 4.0);
+  EXPECT_EQ(row_of(table, "all-to-all of 64 rows of outputs")["bytes"], 32 * 128 * 4.0);
+  EXPECT_EQ(row_of(table, "all-to-all of 64 rows of q, k, v")["bytes"], 32 * 3 * 128 * 4.0);
+  EXPECT_EQ(row_of(table, "linear qkv 64x384x192")["flops"], 2.0 * 64 * 768 * 192);
+}
+
+TEST(Bench, CeilingWithAnIdleRank) {
+  expect_timed(bench("ceiling", {"--rows", "64", "--shares", "1,0"}, 2));
+}
+
+TEST(Bench, StepBesideItsCeiling) {
+  for (const int ranks : {1, 2}) {
+    const Json table = bench("step", {"--rows", "65"}, ranks);
+    const Json step = row_of(table, "step 65 rows");
+    EXPECT_GT(step["of_ceiling"], 0.0);
+    EXPECT_EQ(step["ceiling_seconds"], row_of(table, "ceiling of a step")["median_seconds"]);
+    EXPECT_EQ(step["exposed_seconds"].is_null(), ranks == 1);
+  }
+}
+
+TEST(Bench, VideoByBothNames) {
+  const Words clip{"--frames", "5", "--width", "64", "--height", "64"};
+  const Json video = bench("video", clip), vae = bench("vae", clip, 2);
+  expect_timed(video);
+  EXPECT_EQ(video["bench"], vae["bench"]);
+  EXPECT_EQ(video["notes"], vae["notes"]);  // the hash of the frames
+}
+
+TEST(Bench, AttentionOfThisMachine) {
+  const Json f32 = bench("attention", {"--rows", "65", "--heads", "3,1"});
+  const Json row = row_of(f32, "attention 65 rows, 3 heads of 32, cpu");
+  row_of(f32, "attention 65 rows, 1 heads of 32, cpu");
+  EXPECT_EQ(row["repeats"], 3);
+  EXPECT_EQ(row["relative error"], 0.0);
+  const Json bf16 = bench("attention", {"--rows", "65", "--precision", "bf16", "--rounds", "1"});
+  const double error = row_of(bf16, "attention 65 rows, 8 heads")["relative error"].get<double>();
+  EXPECT_GT(error, 1e-4);
+  EXPECT_LT(error, 4e-3);
+}
+
+TEST(Bench, TableAndJsonFile) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "table.json";
+  const Result result = h3render({"bench", "step", "--model", nano_path(), "--rows", "40", "--json", file}, 2);
+  expect_done(result);
+  for (const char* part : {"bench step: 2 ranks", "median ms", "of ceiling", "exposed ms"})
+    expect_has(result.out, part);
+  EXPECT_EQ(read_json(file)["bench"], "step");
+}
+
+TEST(Bench, Refusals) {
+  const auto refused = [](Words words, const std::vector<std::string>& parts, int ranks = 1) {
+    words.insert(words.begin(), "bench");
+    expect_refused(h3render(words, ranks), parts);
+  };
+  const std::string nano = nano_path();
+  refused({"nothing", "--model", nano}, {"nothing", "ceiling"});
+  refused({"step"}, {"--model"});
+  refused({"step", "--model", "/there/is/nothing"}, {"/there/is/nothing"}, 2);
+  refused({"step", "--model", nano, "--repeats", "0"}, {"--repeats"});
+  refused({"video", "--model", nano, "--frames", "6"}, {"--frames", "17n + 5"});
+  refused({"attention", "--model", nano}, {"2 ranks", "one rank"}, 2);
+}
+
+}  // namespace h3::test
