@@ -16,4 +16,8 @@ struct LogOptions {
 // Sets up the default logger of this process. Throws UserError for an unknown level or a file that cannot be opened.
 void start_log(const LogOptions& options, int rank);
 
+// The ranks of a run were cut into groups: lines name the group ("group 2 of 3"), and the rank that `speaks` for it
+// logs as rank 0 does, into the same JSON file too.
+void log_for_group(const std::string& group, bool speaks);
+
 }  // namespace h3

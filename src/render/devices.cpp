@@ -70,26 +70,36 @@ static std::string shared_gpu(Communicator& world, const std::string& host, cons
   return "";
 }
 
-Link connect_ranks(const Cluster& cluster, const RankDevice& device, const RunOptions& options) {
+Link connect_ranks(const Cluster& cluster, const RankGroup& group, const RankDevice& device,
+                   const RunOptions& options) {
   Machine& machine = *device.machine;
   if (options.transport == "nccl" && machine.place() == Place::host)
     throw UserError("--transport", "", "nccl", "NCCL moves data between GPUs; use host or auto on CPUs");
-  if (cluster.size() == 1) return {std::make_unique<SoloCommunicator>(machine), "none", "one rank"};
-  auto host = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, machine);
-  if (machine.place() == Place::host) return {std::move(host), "host", "CPU ranks exchange through MPI"};
-  const std::string shared = shared_gpu(*host, cluster.host(), device.address);
+  if (cluster.size() == 1) return {std::make_unique<SoloCommunicator>(machine), nullptr, "none", "one rank"};
+  auto world = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, machine);
+  const std::string shared = machine.place() == Place::host ? "" : shared_gpu(*world, cluster.host(), device.address);
   if (!shared.empty() && !options.share_gpus)
     throw UserError("--device", "", "cuda", shared + "; start one rank a GPU, or give --share-gpus");
   if (!shared.empty() && options.transport == "nccl")
     throw UserError("--transport", "", "nccl", shared + ", which NCCL refuses; use --transport host");
-  if (options.transport == "host" || !shared.empty())
-    return {std::move(host), "host", shared.empty() ? "asked for" : shared};
+  Link link;
+  if (group.size() == 1) {
+    link = {std::make_unique<SoloCommunicator>(machine), nullptr, "none", "one rank a group"};
+  } else if (machine.place() == Place::host) {
+    link = {nullptr, nullptr, "host", "CPU ranks exchange through MPI"};
+  } else if (options.transport == "host" || !shared.empty()) {
+    link = {nullptr, nullptr, "host", shared.empty() ? "asked for" : shared};
+  } else {
 #ifdef H3RENDER_WITH_CUDA
-  return {std::make_unique<NcclCommunicator>(MPI_COMM_WORLD, machine), "nccl",
-          NcclCommunicator::version() + ", every rank has a GPU of its own"};
+    link = {std::make_unique<NcclCommunicator>(group.comm(), machine), nullptr, "nccl",
+            NcclCommunicator::version() + ", every rank has a GPU of its own"};
 #else
-  throw RunError("a GPU without the CUDA backend");
+    throw RunError("a GPU without the CUDA backend");
 #endif
+  }
+  if (!link.communicator) link.communicator = std::make_unique<MpiCommunicator>(group.comm(), machine);
+  if (group.count() > 1) link.world = std::move(world);
+  return link;
 }
 
 }  // namespace h3

@@ -8,6 +8,7 @@
 
 #include "parallel/cluster.h"
 #include "parallel/communicator.h"
+#include "parallel/rank_group.h"
 #include "render/run_options.h"
 
 namespace h3 {
@@ -21,13 +22,14 @@ struct RankDevice {
 RankDevice make_rank_device(const Cluster& cluster, const RunOptions& options);
 
 struct Link {
-  std::unique_ptr<Communicator> communicator;
-  std::string transport;  // "none", "nccl" or "host"
-  std::string reason;     // why, for the log
+  std::unique_ptr<Communicator> communicator;  // of the group
+  std::unique_ptr<Communicator> world;         // of all ranks; null where the group is the world
+  std::string transport;                       // "none", "nccl" or "host"
+  std::string reason;                          // why, for the log
 };
 
-// Connects the ranks. Collective. Throws UserError on every rank where two ranks have one GPU without --share-gpus, or
-// NCCL is asked for and cannot serve.
-Link connect_ranks(const Cluster& cluster, const RankDevice& device, const RunOptions& options);
+// Connects the ranks of each group. Collective over the world. Throws UserError on every rank where two ranks have one
+// GPU without --share-gpus, or NCCL is asked for and cannot serve.
+Link connect_ranks(const Cluster& cluster, const RankGroup& group, const RankDevice& device, const RunOptions& options);
 
 }  // namespace h3

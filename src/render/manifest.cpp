@@ -39,6 +39,7 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
                                      const nlohmann::ordered_json& outputs, const nlohmann::json& seconds) {
   nlohmann::ordered_json m;
   m["program"] = {{"name", "h3render"}, {"version", program_version()}, {"build", build_id()}};
+  m["run"] = session.run_id();
   m["scene"] = to_json(job.scene);
   m["geometry"] = geometry_json(job.geometry, facts.plan);
   m["model"] = {{"name", session.model().name()},
@@ -50,6 +51,7 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
                    {"video_sigmas", facts.video_sigmas},
                    {"audio_sigmas", facts.audio_sigmas}};
   m["ranks"] = ranks_json(facts);
+  m["group"] = {{"number", session.group().index() + 1}, {"of", session.group().count()}};
   m["stages"] = {{"text", {{"ranks", facts.text_ranks}, {"scheme", facts.text_scheme}}},
                  {"denoise",
                   {{"ranks", facts.hosts.size()},

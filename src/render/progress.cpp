@@ -33,8 +33,8 @@ std::size_t peak_resident_memory() {
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
-Progress::Progress(int rank, bool quiet)
-    : visible_(rank == 0 && !quiet), terminal_(visible_ && ::isatty(STDERR_FILENO)) {}
+Progress::Progress(bool visible, bool alone)
+    : visible_(visible), terminal_(visible && alone && ::isatty(STDERR_FILENO)) {}
 
 void Progress::step(const StepReport& report, std::size_t peak_memory) {
   if (!visible_) return;

@@ -10,8 +10,8 @@ namespace h3 {
 
 class Progress {
  public:
-  // `rank` 0 alone prints. `quiet`: nothing but warnings.
-  Progress(int rank, bool quiet);
+  // Prints nothing where it is not `visible`; a bar only where it is `alone` on the terminal.
+  Progress(bool visible, bool alone);
   void step(const StepReport& report, std::size_t peak_memory);
   void decode(std::int64_t frames, std::int64_t of);
   // Ends an unfinished bar, so that other lines start at the margin.

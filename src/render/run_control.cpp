@@ -1,5 +1,8 @@
 #include "render/run_control.h"
 
+#include <chrono>
+#include <thread>
+
 namespace h3 {
 
 static StopOptions stop_options(const RunOptions& run) {
@@ -17,12 +20,35 @@ static WatchdogOptions watchdog_options(Session& session) {
 }
 
 RunControl::RunControl(Session& session)
-    : session_(session), stop_(stop_options(session.options())), watchdog_(watchdog_options(session)) {}
+    : session_(session), stop_(stop_options(session.options())), watchdog_(watchdog_options(session)) {
+  if (session.group().count() > 1 && session.first()) bell_.emplace(session.group().leaders());
+}
+
+StopReason RunControl::agree() {
+  const auto heard = bell_ ? static_cast<StopReason>(bell_->heard()) : StopReason::none;
+  const StopReason reason = stop_.agree(session_.communicator(), heard);
+  if (bell_ && reason != StopReason::none) bell_->ring(static_cast<int>(reason));
+  return reason;
+}
 
 void RunControl::boundary(const std::string& where) {
   watchdog_.progress(where);
-  const StopReason reason = stop_.agree(session_.communicator());
+  const StopReason reason = agree();
   if (reason != StopReason::none) throw RunStopped(reason);
+}
+
+void RunControl::wait_for_groups() {
+  constexpr std::chrono::milliseconds kPause(50);
+  if (session_.group().count() == 1) return;
+  watchdog_.pause();
+  while (true) {
+    agree();
+    const bool done = !bell_ || bell_->all_done();
+    // The first rank alone knows; the others wait for it here.
+    if (session_.communicator().agree_max(done ? 0 : 1) == 0) break;
+    std::this_thread::sleep_for(kPause);
+  }
+  if (bell_) bell_->close();
 }
 
 void RunControl::step_took(double seconds) {

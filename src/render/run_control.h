@@ -1,8 +1,10 @@
 // What can end or interrupt a run from outside its scenes: signals, limits, the watchdog. One object a run.
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 
+#include "parallel/group_bell.h"
 #include "render/session.h"
 #include "render/stop.h"
 #include "render/watchdog.h"
@@ -17,10 +19,14 @@ class RunStopped : public std::runtime_error {
 
 class RunControl {
  public:
+  // Collective over the world.
   explicit RunControl(Session& session);
-  // Collective, where ranks are together: throws RunStopped on all of them when any has a reason. `where` tells the
-  // watchdog how far the run is.
+  // Collective over the group, where its ranks are together: throws RunStopped on all of them when any rank of the run
+  // has a reason; another group's reason arrives a moment later. `where` tells the watchdog how far the run is.
   void boundary(const std::string& where);
+  // This group is done: returns when all groups are. A reason to stop that reaches this one meanwhile stops the others.
+  // Collective over the world.
+  void wait_for_groups();
   void step_begins() { stop_.step_begins(); }
   // Seconds of the slowest rank.
   void step_took(double seconds);
@@ -30,7 +36,10 @@ class RunControl {
   void progress(const std::string& where) { watchdog_.progress(where); }
 
  private:
+  StopReason agree();
+
   Session& session_;
+  std::optional<GroupBell> bell_;  // on the first rank of each of several groups
   StopControl stop_;
   Watchdog watchdog_;
 };

@@ -85,6 +85,8 @@ const std::vector<Option>& options() {
            "rows and heads of each rank in proportion, 0: idle; default equal"),
       text("row-shares", "A,B,...", &RunOptions::row_shares, "rows alone; overrides --shares"),
       text("head-shares", "A,B,...", &RunOptions::head_shares, "heads alone; overrides --shares"),
+      count("ranks-per-scene", 0, &RunOptions::ranks_per_scene,
+            "cut the ranks into groups of so many, each with a scene of its own; 0: all ranks render one scene"),
       choice("residency", {"auto", "resident", "streamed"}, &RunOptions::residency,
              "whether the transformer's blocks stay on the GPU or pass through it; auto: by free memory"),
       count("row-chunk", 0, &RunOptions::row_chunk, "rows a linear layer takes at once; 0: automatic"),

@@ -21,6 +21,7 @@ struct RunOptions {
   std::string exchange = "auto";     // auto, all-gather, all-to-all
   std::string transport = "auto";    // auto, nccl, host
   std::int64_t exchange_chunks = 1;
+  std::int64_t ranks_per_scene = 0;             // 0: all
   std::string shares, row_shares, head_shares;  // "" or "3,2,1"
   std::string residency = "auto";               // auto, resident, streamed
   std::int64_t row_chunk = 0;                   // 0: automatic

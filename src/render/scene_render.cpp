@@ -71,7 +71,7 @@ class SceneRender {
   void tell_claim() {
     if (!claim_) return;
     status_.memory_bytes = peak_resident_memory();
-    status_.ranks = s_.cluster().size();
+    status_.ranks = s_.group().size();
     claim_->set_status(status_);
   }
 
@@ -107,7 +107,7 @@ class SceneRender {
     dump_.add("text", text_);
     if (s_.first())
       spdlog::info("text: {} rows encoded by {} of {} ranks {}", presentation_.rows(), facts_.text_ranks,
-                   s_.cluster().size(), facts_.text_scheme);
+                   s_.group().size(), facts_.text_scheme);
   }
 
   void lay_out() {
@@ -138,7 +138,7 @@ class SceneRender {
     plan.geometry = job_.geometry;
     plan.text_rows = presentation_.rows();
     plan.evaluations = schedules_.video.evaluations();
-    plan.ranks = s_.cluster().size();
+    plan.ranks = s_.group().size();
     plan.row_shares = s_.row_shares();
     plan.head_shares = s_.head_shares();
     plan.exchange = s_.options().exchange;

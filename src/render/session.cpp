@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "render/claim_record.h"
 #include "render/linear_shapes.h"
 #include "render/numerics.h"
 #include "render/progress.h"
@@ -43,10 +44,11 @@ Session::Session(Cluster& cluster, const RunOptions& options)
   const bool on_gpu = machine().place() == Place::device;
   precision_ = precision_of(options, on_gpu);
   profile_ = vae_profile_of(options, on_gpu);
-  row_shares_ = h3::row_shares(options, cluster.size());
-  head_shares_ = h3::head_shares(options, cluster.size());
+  const int ranks = group_size(cluster.size(), options.ranks_per_scene);
+  row_shares_ = h3::row_shares(options, ranks);
+  head_shares_ = h3::head_shares(options, ranks);
   const TransformerConfig& t = config().transformer;
-  pattern_ = choose_exchange(options.exchange, cluster.size(), t.hidden, t.inner());
+  pattern_ = choose_exchange(options.exchange, ranks, t.hidden, t.inner());
   residency_ = choose_residency(machine(), config(), precision_, options.residency);
 }
 
@@ -57,20 +59,38 @@ const Tokenizer& Session::tokenizer() {
 
 void Session::connect() {
   weight_memory_ = make_node_memory(cluster_.node_comm(), options_.scratch);
-  link_ = connect_ranks(cluster_, device_, options_);
+  group_ = std::make_unique<RankGroup>(cluster_, static_cast<int>(row_shares_.size()));
+  link_ = connect_ranks(cluster_, *group_, device_, options_);
+  if (group_->count() > 1) log_for_group(group_->name(), first());
+  if (first() && !group_->on_one_node()) spdlog::warn("the {} ranks of this group are not on one node", group_->size());
   if (first() && machine().place() == Place::device)
     spdlog::info("{}: transformer blocks {}, {} free", machine().name(), h3::name_of(residency_),
                  bytes_text(static_cast<double>(machine().free_memory())));
-  if (first() && cluster_.size() > 1) spdlog::info("transport {}: {}", link_.transport, link_.reason);
+  if (first() && group_->size() > 1) spdlog::info("transport {}: {}", link_.transport, link_.reason);
+  run_id_ = world().broadcast_text(this_process().nonce);
   // Every rank takes the algorithms that rank 0's library proposes, so that equal layers are equal work everywhere.
   for (const LinearShape& shape : linear_shapes(config(), precision_, profile_))
-    if (first()) machine().operators().prepare_linear(*queue_, shape);
-  machine().operators().adopt_algorithms(communicator().broadcast_text(machine().operators().algorithms()));
+    if (cluster_.rank() == 0) machine().operators().prepare_linear(*queue_, shape);
+  machine().operators().adopt_algorithms(world().broadcast_text(machine().operators().algorithms()));
+}
+
+void Session::check_alone(const std::string& what) const {
+  if (group_->count() > 1 && !together_) throw RunError(what + " is needed after all groups of ranks began to render");
+}
+
+void Session::load_all(StageTimes& times) {
+  together_ = true;
+  model_identity(times);
+  for (const Component c :
+       {Component::text_encoder, Component::transformer, Component::video_vae, Component::audio_vae})
+    weights(c, times);
+  together_ = false;
 }
 
 const WeightSet& Session::weights(Component component, StageTimes& times) {
   const auto found = weights_.find(component);
   if (found != weights_.end()) return found->second;
+  check_alone(std::string(name_of(component)));
   StageTimer timer(times, "load");
   fail_if_asked("load");
   LoadOptions load;
@@ -78,7 +98,7 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
   load.vae_profile = profile_;
   const WeightSet& set = weights_[component] = load_component(*model_, component, load, *weight_memory_);
   const double seconds = timer.stop();
-  if (first())
+  if (cluster_.rank() == 0)
     spdlog::info("{}: {} in {} ({}/s)", name_of(component), bytes_text(static_cast<double>(set.bytes())),
                  duration_text(seconds), bytes_text(static_cast<double>(set.bytes()) / std::max(seconds, 1e-6)));
   return set;
@@ -104,6 +124,7 @@ Transformer& Session::transformer(StageTimes& times) {
 
 const std::string& Session::model_identity(StageTimes& times) {
   if (identity_.empty()) {
+    check_alone("the model's identity");
     StageTimer timer(times, "identity");
     identity_ = h3::model_identity(*model_, *weight_memory_);
   }

@@ -1,5 +1,6 @@
 // A run's standing parts: ranks, machine, model and its weights (read once, kept for all scenes), and the choices that
-// hold for every scene of the run.
+// hold for every scene of the run. Scenes are rendered by groups of ranks (RankGroup); what concerns a scene is
+// collective over its group, what concerns the machine over the world.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 #include "parallel/cluster.h"
 #include "parallel/communicator.h"
 #include "parallel/exchange.h"
+#include "parallel/rank_group.h"
 #include "render/devices.h"
 #include "render/run_options.h"
 #include "render/stage_times.h"
@@ -26,17 +28,24 @@ class Session {
  public:
   // Opens the model and settles the options. Every check that needs no other rank happens here; throws UserError.
   Session(Cluster& cluster, const RunOptions& options);
-  // Connects the ranks and has them choose the same library algorithms. Collective; call once, before anything below.
+  // Makes the groups, connects their ranks and has all ranks choose the same library algorithms. Collective over the
+  // world; call once, before anything below.
   void connect();
 
-  Cluster& cluster() { return cluster_; }
+  const Cluster& cluster() const { return cluster_; }
+  // The ranks that render a scene together with this one.
+  const RankGroup& group() const { return *group_; }
   Machine& machine() const { return *device_.machine; }
+  // Of the group, and of the world for decisions that concern all groups.
   Communicator& communicator() const { return *link_.communicator; }
+  Communicator& world() const { return link_.world ? *link_.world : *link_.communicator; }
   const std::string& transport() const { return link_.transport; }
   Queue& queue() { return *queue_; }
   // PCI address of the GPU; "" on the CPU.
   const std::string& device_address() const { return device_.address; }
   const RunOptions& options() const { return options_; }
+  // One text for all ranks of this run, and for no other run.
+  const std::string& run_id() const { return run_id_; }
   const ModelFolder& model() const { return *model_; }
   const ModelConfig& config() const { return model_->config(); }
   // The model's tokenizer, read when first asked for. Throws UserError where the model has none.
@@ -47,14 +56,19 @@ class Session {
   const std::vector<double>& head_shares() const { return head_shares_; }
   ExchangePattern pattern() const { return pattern_; }
   Residency residency() const { return residency_; }
-  bool first() const { return cluster_.rank() == 0; }
+  // The rank of the group that writes its files.
+  bool first() const { return group_->first(); }
 
-  // A component's weights, read by the node's ranks together when first asked for. Collective.
+  // Reads everything that a scene can need. Collective over the world; with several groups the one place where weights
+  // are read, since groups go through different scenes and a node's ranks fill its memory together.
+  void load_all(StageTimes& times);
+  // A component's weights, read by the node's ranks together when first asked for. Collective over the world.
   const WeightSet& weights(Component component, StageTimes& times);
   // The transformer, made when first asked for. Collective.
   Transformer& transformer(StageTimes& times);
 
-  // Identity of the model's components (DESIGN "Model identity"), hashed when first asked for. Collective.
+  // Identity of the model's components (DESIGN "Model identity"), hashed when first asked for. Collective over the
+  // world.
   const std::string& model_identity(StageTimes& times);
 
   // A quick mark of the model for the agreement of ranks: layout, configuration, tokenizer, file sizes and headers, and
@@ -68,9 +82,12 @@ class Session {
   void fail_if_asked(const std::string& stage) const;
 
  private:
+  void check_alone(const std::string& what) const;
+
   Cluster& cluster_;
   RunOptions options_;
   RankDevice device_;
+  std::unique_ptr<RankGroup> group_;
   Link link_;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<ModelFolder> model_;
@@ -84,6 +101,8 @@ class Session {
   std::map<Component, WeightSet> weights_;
   std::unique_ptr<Transformer> transformer_;
   std::string identity_;
+  std::string run_id_;
+  bool together_ = false;  // inside load_all
 };
 
 }  // namespace h3

@@ -156,8 +156,9 @@ StopReason StopControl::requested() const {
   return StopReason::none;
 }
 
-StopReason StopControl::agree(Communicator& communicator) const {
-  return static_cast<StopReason>(communicator.agree_max(static_cast<std::int64_t>(requested())));
+StopReason StopControl::agree(Communicator& communicator, StopReason heard) const {
+  const StopReason reason = std::max(requested(), heard);
+  return static_cast<StopReason>(communicator.agree_max(static_cast<std::int64_t>(reason)));
 }
 
 void StopControl::step_begins() {

@@ -49,8 +49,9 @@ class StopControl {
   // measured, does not fit into the time left. Costs a look at the halt file; any moment between steps or stages.
   StopReason requested() const;
 
-  // Collective: the highest of all ranks' reasons. Call where ranks are together: before each step, between stages.
-  StopReason agree(Communicator& communicator) const;
+  // Collective: the highest of all ranks' reasons, and of those they know from elsewhere. Call where ranks are
+  // together: before each step, between stages.
+  StopReason agree(Communicator& communicator, StopReason heard = StopReason::none) const;
 
   // Around each step; `seconds` is what it took with everything that belongs to it (exchange, checkpoint snapshot). All
   // ranks should pass the slowest rank's.

@@ -1,0 +1,215 @@
+#include "render/scene_queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "render/manifest.h"
+
+namespace h3 {
+
+namespace fs = std::filesystem;
+
+fs::path failure_path(const fs::path& folder, const std::string& scene) {
+  return folder / (scene + ".failed.json");
+}
+
+void record_failure(const Session& session, const std::string& scene, const std::string& error) {
+  spdlog::error("{}: {}", scene, error);
+  try {
+    const nlohmann::ordered_json record{{"scene", scene}, {"error", error}, {"run", session.run_id()}};
+    write_file_atomically(failure_path(session.options().output, scene), record.dump(2) + "\n");
+  } catch (const SceneError& e) {
+    spdlog::error("{}", e.what());
+  }
+}
+
+// Operations of a whole render, to compare scenes by.
+static double cost_of(Session& s, const SceneJob& job) {
+  PlanRequest request;
+  request.model = s.config();
+  request.geometry = job.geometry;
+  request.text_rows = present_scene(job.scene, s.config(), s.tokenizer()).rows();
+  request.evaluations = static_cast<int>(job.scene.evaluations);
+  request.row_shares = {1.0};
+  request.head_shares = {1.0};
+  const RunPlan plan = make_run_plan(request);
+  return plan.total_flops + plan.decode_flops;
+}
+
+SceneQueue::SceneQueue(Session& session, const SceneJobs& jobs, RunControl& control, Progress& progress)
+    : s_(session), control_(control), progress_(progress) {
+  const nlohmann::ordered_json numerics = s_.numerics();
+  by_.precision = numerics.at("precision");
+  by_.vae_profile = numerics.at("vae_profile");
+  ClaimOptions options;
+  std::vector<std::pair<double, const SceneJob*>> costs;
+  for (const SceneJob& job : jobs.good) {
+    options.batch.push_back(job.scene.name);
+    costs.emplace_back(s_.group().count() > 1 ? cost_of(s_, job) : 0, &job);
+  }
+  std::stable_sort(costs.begin(), costs.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [cost, job] : costs) order_.push_back(job);
+  names_ = options.batch;
+  for (const BadScene& bad : jobs.bad) names_.push_back(bad.name);
+  if (s_.first()) desk_ = std::make_unique<ClaimDesk>(s_.options().output, options);
+}
+
+void SceneQueue::prepare() {
+  if (s_.group().count() == 1) return;
+  const auto any = [&](auto&& holds) {
+    const bool found = s_.cluster().rank() == 0 && std::any_of(order_.begin(), order_.end(), holds);
+    return s_.world().agree_max(found ? 1 : 0) != 0;
+  };
+  if (any([&](const SceneJob* job) { return has_manifest(*job); })) learn_model();
+  StageTimes apart;
+  if (any([&](const SceneJob* job) { return by_files(*job) == "render"; })) s_.load_all(apart);
+}
+
+void SceneQueue::run() {
+  constexpr std::chrono::milliseconds kPause(200);  // between looks at scenes that others hold
+  std::vector<const SceneJob*> waiting = order_;
+  while (!waiting.empty()) {
+    std::vector<const SceneJob*> held;
+    for (const SceneJob* job : waiting) {
+      control_.boundary("before " + job->scene.name);
+      control_.pause();
+      if (!visit(*job)) held.push_back(job);
+      if (too_many_failures()) return;
+    }
+    if (held.size() == waiting.size()) {
+      if (s_.options().claimed == "leave") return leave(held);
+      if (s_.first() && !told_) spdlog::info("{} scene(s) are being rendered by others; waiting", held.size());
+      told_ = true;
+      std::this_thread::sleep_for(kPause);
+    }
+    waiting = std::move(held);
+  }
+}
+
+// Counts the failures of all groups; the first rank decides for its group.
+bool SceneQueue::too_many_failures() const {
+  const auto most = s_.options().stop_after_failures;
+  if (most == 0) return false;
+  bool too_many = false;
+  if (s_.first()) {
+    const auto count = std::count_if(names_.begin(), names_.end(), [&](const std::string& name) {
+      return failed_.contains(name) || is_of_this_run(failure_path(s_.options().output, name));
+    });
+    too_many = count >= most;
+    if (too_many) spdlog::error("{} scenes failed: the run ends (--stop-after-failures)", count);
+  }
+  return s_.communicator().agree_max(too_many ? 1 : 0) != 0;
+}
+
+// False: somebody else holds the scene.
+bool SceneQueue::visit(const SceneJob& job) {
+  std::unique_ptr<Claim> claim;
+  try {
+    const std::string decision = decide(job, claim);
+    if (decision == "skip") return true;
+    if (decision == "held") return false;
+    if (decision != "render") throw SceneError(decision);
+    told_ = false;
+    announce(job);
+    control_.scene_begins();
+    render_scene(s_, job, progress_, control_, claim.get());
+  } catch (const SceneError& e) {
+    progress_.end_bar();
+    if (!s_.first()) return true;
+    failed_.insert(job.scene.name);
+    record_failure(s_, job.scene.name, e.what());
+  }
+  return true;
+}
+
+// "render" (with the claim on rank 0), "skip", "held", or what is wrong.
+std::string SceneQueue::decide(const SceneJob& job, std::unique_ptr<Claim>& claim) {
+  know_model(job);
+  std::string decision;
+  try {
+    if (s_.first()) decision = decide_first(job, claim);
+  } catch (const SceneError& e) {
+    decision = e.what();
+  }
+  return s_.communicator().broadcast_text(decision);
+}
+
+bool SceneQueue::has_manifest(const SceneJob& job) const {
+  std::error_code ignored;
+  return s_.options().existing != "overwrite" &&
+         fs::exists(manifest_path(s_.options().output, job.scene.name), ignored);
+}
+
+// The model's identity, hashed only where there is a render to compare with. Several groups have it before they part,
+// unless there was nothing to compare with and nothing to render.
+void SceneQueue::know_model(const SceneJob& job) {
+  if (s_.group().count() == 1 && s_.communicator().agree_max(s_.first() && has_manifest(job) ? 1 : 0) == 0) return;
+  learn_model();
+}
+
+void SceneQueue::learn_model() {
+  StageTimes apart;
+  by_.model_identity = s_.model_identity(apart);
+}
+
+std::string SceneQueue::decide_first(const SceneJob& job, std::unique_ptr<Claim>& claim) {
+  std::string decision = by_files(job);
+  if (decision == "render") {
+    claim = desk_->try_claim(job.scene.name);
+    // Somebody else may have finished it between the two looks.
+    decision = claim ? by_files(job) : "held";
+    if (decision != "render") claim.reset();
+  }
+  if (decision == "skip")
+    spdlog::info("{}: rendered already, skipped (--existing overwrite renders it again)", job.scene.name);
+  return decision == "ended" ? "skip" : decision;
+}
+
+// "ended": another group of this run has been through it.
+std::string SceneQueue::by_files(const SceneJob& job) const {
+  const RunOptions& o = s_.options();
+  if (is_of_this_run(manifest_path(o.output, job.scene.name)) || is_of_this_run(failure_path(o.output, job.scene.name)))
+    return "ended";
+  if (o.existing == "overwrite") return "render";
+  std::string difference;
+  const Existing existing = find_existing(o.output, job, by_, difference);
+  if (existing == Existing::same && o.existing == "skip") return "skip";
+  if (existing == Existing::same) return "it is rendered already (--existing refuse)";
+  if (existing == Existing::other)
+    return fmt::format(
+        "the output folder holds another render of this name (it differs in {}); choose another name or folder, or "
+        "--existing overwrite",
+        difference);
+  return "render";
+}
+
+// Whether a manifest or the record of a failure was written by this run.
+bool SceneQueue::is_of_this_run(const fs::path& record) const {
+  std::error_code ignored;
+  if (!fs::exists(record, ignored)) return false;
+  try {
+    const auto json = nlohmann::json::parse(read_file(record));
+    return json.is_object() && json.value("run", "") == s_.run_id();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void SceneQueue::announce(const SceneJob& job) const {
+  if (!s_.first()) return;
+  spdlog::info("{}: begins", job.scene.name);
+  for (const std::string& note : job.notes) spdlog::info("{}: {}", job.scene.name, note);
+  for (const std::string& warning : job.warnings) spdlog::warn("{}: {}", job.scene.name, warning);
+  std::error_code ignored;
+  fs::remove(failure_path(s_.options().output, job.scene.name), ignored);
+}
+
+void SceneQueue::leave(const std::vector<const SceneJob*>& held) const {
+  for (const SceneJob* job : held)
+    if (s_.first()) spdlog::info("{}: left to {}", job->scene.name, desk_->holder(job->scene.name));
+}
+
+}  // namespace h3

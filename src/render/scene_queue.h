@@ -1,0 +1,61 @@
+// The scenes of a run as one group of ranks goes through them. The queue itself is the claim files of the output
+// folder: whoever claims a scene renders it, be it another group of this run or another run. Rank 0 of the group
+// decides and claims; the others follow.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "render/claim.h"
+#include "render/progress.h"
+#include "render/run_control.h"
+#include "render/scene_jobs.h"
+#include "render/session.h"
+
+namespace h3 {
+
+std::filesystem::path failure_path(const std::filesystem::path& folder, const std::string& scene);
+// Logs the error and writes it into X.failed.json, with the run's id, so that its other groups leave the scene alone.
+// A folder that takes no file is logged: the run goes on.
+void record_failure(const Session& session, const std::string& scene, const std::string& error);
+
+class SceneQueue {
+ public:
+  // Several groups take the longest scenes first, so that none is left with a long one at the end; a single one keeps
+  // the order that was given.
+  SceneQueue(Session& session, const SceneJobs& jobs, RunControl& control, Progress& progress);
+
+  // Reads for all groups what any of them can need, if any scene is left to render. Collective over the world.
+  void prepare();
+  // Renders what can be rendered. Collective over the group; throws RunStopped.
+  void run();
+  // Scenes that failed in this group; known on its first rank.
+  const std::set<std::string>& failed() const { return failed_; }
+
+ private:
+  bool too_many_failures() const;
+  bool visit(const SceneJob& job);
+  std::string decide(const SceneJob& job, std::unique_ptr<Claim>& claim);
+  void know_model(const SceneJob& job);
+  void learn_model();
+  std::string decide_first(const SceneJob& job, std::unique_ptr<Claim>& claim);
+  std::string by_files(const SceneJob& job) const;
+  bool is_of_this_run(const std::filesystem::path& record) const;
+  bool has_manifest(const SceneJob& job) const;
+  void announce(const SceneJob& job) const;
+  void leave(const std::vector<const SceneJob*>& held) const;
+
+  Session& s_;
+  RunControl& control_;
+  Progress& progress_;
+  std::vector<const SceneJob*> order_;
+  std::vector<std::string> names_;  // of all scenes of the run, the bad ones too
+  std::unique_ptr<ClaimDesk> desk_;
+  RenderedBy by_;
+  std::set<std::string> failed_;
+  bool told_ = false;
+};
+
+}  // namespace h3
