@@ -43,6 +43,10 @@ struct Choices<AudioTrim> {
   static constexpr std::array<std::string_view, 2> names{"frames", "none"};
 };
 template <>
+struct Choices<AlphaRule> {
+  static constexpr std::array<std::string_view, 2> names{"drop", "white"};
+};
+template <>
 struct Choices<ReferenceKind> {
   static constexpr std::array<std::string_view, 3> names{"image", "video", "audio"};
 };

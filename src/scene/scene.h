@@ -20,6 +20,7 @@ enum class NoiseRecipe : std::uint8_t { diffusers, original, comfy };  // spec/d
 enum class SequenceLayout : std::uint8_t { diffusers, comfy };         // spec/dit.md 3.2
 enum class Quantize : std::uint8_t { round, trunc };                   // frames to uint8 (spec/vae.md 11)
 enum class AudioTrim : std::uint8_t { frames, none };                  // at the muxer (spec/vae.md 18.2)
+enum class AlphaRule : std::uint8_t { drop, white };                   // transparency of pictures and clips given
 enum class ReferenceKind : std::uint8_t { image, video, audio };
 
 // A shape as it was written ("16:9") and as width over height.
@@ -72,6 +73,8 @@ struct Scene {
   SequenceLayout layout = SequenceLayout::diffusers;
   std::optional<MediaFile> first_frame, last_frame;
   std::vector<Reference> references;
+  AlphaRule alpha = AlphaRule::drop;
+  bool downmix = false;  // more than two channels to stereo
   Quantize quantize = Quantize::round;
   AudioTrim audio_trim = AudioTrim::frames;
   std::int64_t max_prompt_tokens = 32768;

@@ -138,6 +138,8 @@ static const std::vector<Key<Scene>>& scene_keys() {
       {"references", "list of {\"image\"|\"video\"|\"audio\": FILE}",
        "pictures, clips and sounds that the prompt names <Picture 1>, <Video 1>, <Audio 1>; order is meaning",
        read_references, write_references, "none", false},
+      choice_key("alpha", &S::alpha, "transparent pixels of the files given: their colour as stored, or over white"),
+      flag_key("downmix", &S::downmix, "mix sounds of more than two channels to stereo; otherwise they are refused"),
       choice_key("quantize", &S::quantize, "how pixels become 8 bits"),
       choice_key("audio_trim", &S::audio_trim,
                  "frames: sound ends with the last frame; none: all decoded samples are kept"),

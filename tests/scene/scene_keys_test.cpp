@@ -14,7 +14,7 @@ static const std::string everything = R"({
   "audio_correction": "own", "shift": 6.5, "audio_shift": 3, "noise": "comfy", "sigmas": [1, 0.75, 0.5, 0],
   "audio_sigmas": [1.0, 0.5, 0.25, 0.0], "layout": "comfy", "first_frame": "a.png", "last_frame": "/b/c.png",
   "references": [{"image": "i.png"}, {"video": "../v.mp4"}, {"audio": "s.wav"}, {"image": "i.png"}],
-  "quantize": "trunc", "audio_trim": "none", "max_prompt_tokens": 10, "max_rows": 1000,
+  "alpha": "white", "downmix": true, "quantize": "trunc", "audio_trim": "none", "max_prompt_tokens": 10, "max_rows": 1000,
   "output": {"mp4": false, "wav": true, "frames": true, "sheet": false, "crf": 0, "preset": "slow", "audio_bitrate": 128000}})";
 
 TEST(SceneKeys, ReadsEveryKey) {
@@ -33,6 +33,8 @@ TEST(SceneKeys, ReadsEveryKey) {
   EXPECT_EQ(s.references[1].kind, ReferenceKind::video);
   EXPECT_EQ(s.references[1].file.path, "/v.mp4");
   EXPECT_EQ(s.references[1].file.given, "../v.mp4");
+  EXPECT_EQ(s.alpha, AlphaRule::white);
+  EXPECT_TRUE(s.downmix);
   EXPECT_EQ(s.output, (OutputOptions{.mp4 = false,
                                      .wav = true,
                                      .frames = true,
