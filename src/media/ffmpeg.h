@@ -18,12 +18,14 @@ namespace h3::ffmpeg {
 
 struct Free {
   void operator()(AVFormatContext* p) const { avformat_close_input(&p); }
+  void operator()(AVIOContext* p) const { avio_closep(&p); }
   void operator()(AVCodecContext* p) const { avcodec_free_context(&p); }
   void operator()(AVFrame* p) const { av_frame_free(&p); }
   void operator()(AVPacket* p) const { av_packet_free(&p); }
   void operator()(SwsContext* p) const { sws_freeContext(p); }
   void operator()(SwrContext* p) const { swr_free(&p); }
 };
+using Io = std::unique_ptr<AVIOContext, Free>;
 using Input = std::unique_ptr<AVFormatContext, Free>;
 using Codec = std::unique_ptr<AVCodecContext, Free>;
 using Frame = std::unique_ptr<AVFrame, Free>;

@@ -23,7 +23,8 @@ Image read_picture(const std::filesystem::path& path, const ReadOptions& options
 // The same from the headers alone, as strict as they allow.
 PictureFacts probe_picture(const std::filesystem::path& path);
 
-// Whether the file begins like a picture of any format known here, read or refused.
+// Whether the file begins like a picture of any format known here, read or refused; a GIF counts as a clip. Throws
+// UserError as head_of_local_file().
 bool is_picture(const std::filesystem::path& path);
 
 }  // namespace h3

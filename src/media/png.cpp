@@ -1,18 +1,16 @@
 #include "media/png.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
-#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "media/ffmpeg.h"
+#include "media/still.h"
 
 namespace h3 {
 
 using namespace ffmpeg;
-
-static constexpr std::string_view signature = "\x89PNG\r\n\x1a\n";
-static constexpr std::int64_t most_pixels = std::int64_t{1} << 28;
 
 std::string encode_png(const Image& image) {
   quiet_log();
@@ -48,90 +46,78 @@ static std::uint32_t big_endian(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-// Walks the chunks, because the decoder shows what it has of a truncated file without a word.
-static void check_chunks(std::string_view bytes, const std::string& where) {
-  if (!bytes.starts_with(signature)) throw UserError(where, "", "", "is not a PNG file");
-  std::size_t at = signature.size();
+// Walks the chunks to the end, because the decoder shows what it has of a truncated file without a word.
+PictureHeader png_header(std::string_view bytes, const std::string& where) {
+  if (!bytes.starts_with(png_signature)) throw UserError(where, "", "", "is not a PNG file");
+  PictureHeader header;
+  std::size_t at = png_signature.size();
   std::string_view type;
   while (type != "IEND") {
     if (bytes.size() - at < 12 || big_endian(bytes, at) > bytes.size() - at - 12)
       throw UserError(where, "", "", fmt::format("is truncated at byte {}", bytes.size()));
+    const std::string_view chunk = bytes.substr(at + 8, big_endian(bytes, at));
     type = bytes.substr(at + 4, 4);
-    at += big_endian(bytes, at) + 12;
-  }
-}
-
-// One row of any format that the PNG decoder gives, as RGB. `palette` is that of PAL8.
-static void to_rgb(AVPixelFormat format, const std::uint8_t* in, const std::uint8_t* palette, int width,
-                   std::uint8_t* out, const std::string& where) {
-  const auto take = [&](int x, int r, int g, int b) {
-    out[3 * x] = in[r];
-    out[3 * x + 1] = in[g];
-    out[3 * x + 2] = in[b];
-  };
-  for (int x = 0; x < width; ++x) {
-    switch (format) {
-      case AV_PIX_FMT_RGB24:
-        take(x, 3 * x, 3 * x + 1, 3 * x + 2);
-        break;
-      case AV_PIX_FMT_RGBA:
-        take(x, 4 * x, 4 * x + 1, 4 * x + 2);
-        break;
-      case AV_PIX_FMT_RGB48BE:
-        take(x, 6 * x, 6 * x + 2, 6 * x + 4);
-        break;
-      case AV_PIX_FMT_RGBA64BE:
-        take(x, 8 * x, 8 * x + 2, 8 * x + 4);
-        break;
-      case AV_PIX_FMT_GRAY8:
-        take(x, x, x, x);
-        break;
-      case AV_PIX_FMT_YA8:
-        take(x, 2 * x, 2 * x, 2 * x);
-        break;
-      case AV_PIX_FMT_GRAY16BE:
-        take(x, 2 * x, 2 * x, 2 * x);
-        break;
-      case AV_PIX_FMT_YA16BE:
-        take(x, 4 * x, 4 * x, 4 * x);
-        break;
-      case AV_PIX_FMT_MONOBLACK:
-        std::memset(out + 3 * x, in[x / 8] >> (7 - x % 8) & 1 ? 255 : 0, 3);
-        break;
-      case AV_PIX_FMT_PAL8: {
-        std::uint32_t argb = 0;
-        std::memcpy(&argb, palette + 4 * in[x], 4);
-        for (int c = 0; c < 3; ++c) out[3 * x + c] = static_cast<std::uint8_t>(argb >> (16 - 8 * c));
-        break;
-      }
-      default:
-        throw UserError(where, "", "", "is a PNG of a kind that is not read");
+    if (type == "IHDR" && chunk.size() >= 8) {
+      header.width = static_cast<int>(big_endian(chunk, 0) & 0x7fffffff);
+      header.height = static_cast<int>(big_endian(chunk, 4) & 0x7fffffff);
     }
+    if (type == "eXIf") header.orientation = exif_orientation(chunk);
+    if (type == "acTL" && chunk.size() >= 4 && big_endian(chunk, 0) > 1)
+      throw UserError(where, "", "", "is an animated PNG; expected a single picture");
+    at += chunk.size() + 12;
+  }
+  check_picture_size(header.width, header.height, where);
+  return header;
+}
+
+// Where a pixel's bytes lie in the formats that the PNG decoder gives; of 16-bit samples the high byte.
+struct PixelLayout {
+  AVPixelFormat format;
+  int bytes, red, green, blue, alpha;  // alpha -1: none
+};
+static constexpr std::array<PixelLayout, 8> layouts{{{AV_PIX_FMT_RGB24, 3, 0, 1, 2, -1},
+                                                     {AV_PIX_FMT_RGBA, 4, 0, 1, 2, 3},
+                                                     {AV_PIX_FMT_RGB48BE, 6, 0, 2, 4, -1},
+                                                     {AV_PIX_FMT_RGBA64BE, 8, 0, 2, 4, 6},
+                                                     {AV_PIX_FMT_GRAY8, 1, 0, 0, 0, -1},
+                                                     {AV_PIX_FMT_YA8, 2, 0, 0, 0, 1},
+                                                     {AV_PIX_FMT_GRAY16BE, 2, 0, 0, 0, -1},
+                                                     {AV_PIX_FMT_YA16BE, 4, 0, 0, 0, 2}}};
+
+static void row_to_rgb(const AVFrame& frame, const std::uint8_t* in, std::uint8_t* out, const ReadOptions& options,
+                       const std::string& where) {
+  const auto put = [&](std::uint8_t red, std::uint8_t green, std::uint8_t blue, std::uint8_t alpha) {
+    for (const std::uint8_t value : {red, green, blue}) *out++ = without_alpha(value, alpha, options);
+  };
+  if (frame.format == AV_PIX_FMT_MONOBLACK) {
+    for (int x = 0; x < frame.width; ++x) {
+      const auto level = static_cast<std::uint8_t>((in[x / 8] >> (7 - x % 8) & 1) != 0 ? 255 : 0);
+      put(level, level, level, 255);
+    }
+  } else if (frame.format == AV_PIX_FMT_PAL8) {
+    for (int x = 0; x < frame.width; ++x) {
+      std::uint32_t argb = 0;
+      std::memcpy(&argb, frame.data[1] + std::ptrdiff_t{4} * in[x], 4);
+      const auto byte = [&](int shift) { return static_cast<std::uint8_t>(argb >> shift); };
+      put(byte(16), byte(8), byte(0), byte(24));
+    }
+  } else {
+    const auto layout =
+        std::find_if(layouts.begin(), layouts.end(), [&](const PixelLayout& l) { return l.format == frame.format; });
+    if (layout == layouts.end()) throw UserError(where, "", "", "is a PNG of a kind that is not read");
+    for (int x = 0; x < frame.width; ++x, in += layout->bytes)
+      put(in[layout->red], in[layout->green], in[layout->blue],
+          layout->alpha < 0 ? std::uint8_t{255} : in[layout->alpha]);
   }
 }
 
-Image decode_png(std::string_view bytes, const std::string& where) {
-  quiet_log();
-  check_chunks(bytes, where);
-  const AVCodec* decoder = avcodec_find_decoder(AV_CODEC_ID_PNG);
-  check_read(decoder ? 0 : AVERROR_DECODER_NOT_FOUND, where, "avcodec_find_decoder");
-  const Codec codec(avcodec_alloc_context3(decoder));
-  codec->err_recognition = AV_EF_CRCCHECK | AV_EF_EXPLODE;
-  codec->max_pixels = most_pixels;
-  codec->thread_count = 1;
-  check_read(avcodec_open2(codec.get(), decoder, nullptr), where, "avcodec_open2");
-  const Packet packet = new_packet();
-  check_read(av_new_packet(packet.get(), static_cast<int>(bytes.size())), where, "av_new_packet");
-  std::memcpy(packet->data, bytes.data(), bytes.size());
-  const Frame frame = new_frame();
-  check_read(avcodec_send_packet(codec.get(), packet.get()), where, "avcodec_send_packet");
-  check_read(avcodec_send_packet(codec.get(), nullptr), where, "avcodec_send_packet");
-  check_read(avcodec_receive_frame(codec.get(), frame.get()), where, "avcodec_receive_frame");
+Image decode_png(std::string_view bytes, const std::string& where, const ReadOptions& options) {
+  png_header(bytes, where);
+  const Frame frame = decode_still(AV_CODEC_ID_PNG, bytes, where);
   Image image(frame->width, frame->height);
   for (int y = 0; y < image.height; ++y)
-    to_rgb(static_cast<AVPixelFormat>(frame->format),
-           frame->data[0] + static_cast<std::ptrdiff_t>(y) * frame->linesize[0], frame->data[1], image.width,
-           image.pixel(0, y), where);
+    row_to_rgb(*frame, frame->data[0] + static_cast<std::ptrdiff_t>(y) * frame->linesize[0], image.pixel(0, y), options,
+               where);
   return image;
 }
 

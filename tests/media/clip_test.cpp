@@ -175,14 +175,14 @@ TEST(ClipReader, RefusesWhatIsNoClip) {
   const auto refused = [](const std::filesystem::path& path) {
     return message_of<UserError>([&] { read_clip(path); });
   };
-  expect_has(refused(folder.path() / "gone.mp4"), "gone.mp4: cannot be read: No such file");
+  expect_has(refused(folder.path() / "gone.mp4"), "gone.mp4: cannot be read: there is no such file");
   expect_has(refused(folder.path()), "is a folder");
-  expect_has(refused(write_into(folder, "empty.mp4", "")), "empty.mp4: cannot be read");
+  expect_has(refused(write_into(folder, "empty.mp4", "")), "empty.mp4: is empty");
   expect_has(refused(write_into(folder, "text.mp4", "hello")), "text.mp4: cannot be read");
   expect_has(refused(write_into(folder, "list.mp4", "#EXTM3U\n#EXTINF:1,\nhttp://localhost/a.ts\n")),
-             "list.mp4: cannot be read");
+             "list.mp4: is an M3U or HLS playlist");
   expect_has(refused(write_into(folder, "concat.mp4", "ffconcat version 1.0\nfile 'x.mp4'\n")),
-             "concat.mp4: cannot be read");
+             "concat.mp4: is a concat list");
   write_clip(folder.path() / "x.mp4", options_of(64, 64), 22, tones(29600, 440, 880));
   std::filesystem::resize_file(folder.path() / "x.mp4", std::filesystem::file_size(folder.path() / "x.mp4") / 2);
   expect_has(refused(folder.path() / "x.mp4"), "x.mp4");

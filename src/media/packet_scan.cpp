@@ -1,0 +1,104 @@
+#include "media/packet_scan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace h3::ffmpeg {
+
+namespace {
+
+// What is known of one stream from its packets.
+struct StreamSpan {
+  std::vector<std::int64_t> ticks;
+  std::int64_t start = AV_NOPTS_VALUE, end = AV_NOPTS_VALUE, last_duration = 0;
+  std::int64_t packets = 0;
+
+  void add(const AVPacket& packet, bool keep_ticks) {
+    if (packet.size == 0 || (packet.flags & AV_PKT_FLAG_DISCARD) != 0) return;
+    ++packets;
+    const std::int64_t time = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+    if (time == AV_NOPTS_VALUE) return;
+    if (keep_ticks) ticks.push_back(time);
+    start = start == AV_NOPTS_VALUE ? time : std::min(start, time);
+    const std::int64_t until = time + std::max<std::int64_t>(0, packet.duration);
+    if (end == AV_NOPTS_VALUE || until >= end) {
+      end = until;
+      last_duration = packet.duration;
+    }
+  }
+};
+
+double seconds(std::int64_t ticks, AVRational unit) {
+  return ticks == AV_NOPTS_VALUE ? 0 : static_cast<double>(ticks) * av_q2d(unit);
+}
+
+FrameTimes times_of(const StreamSpan& span, const AVStream& stream) {
+  std::vector<double> rates;
+  for (const AVRational r : {stream.avg_frame_rate, stream.r_frame_rate})
+    if (r.num > 0 && r.den > 0) rates.push_back(av_q2d(r));
+  const auto count = static_cast<std::int64_t>(span.ticks.size());
+  if (count == 0 || count < span.packets) {  // packets without times: the container counts frames alone
+    if (span.packets == 0 || rates.empty()) return {};
+    return {span.packets, rates.front()};
+  }
+  std::int64_t end = span.end;
+  if (span.last_duration <= 0) {  // as long as the others on average
+    const std::int64_t length = span.ticks.back() - span.ticks.front();
+    const double frame_seconds = rates.empty() ? 0 : 1 / rates.front();
+    end = span.ticks.back() +
+          (count > 1 ? (length + count / 2 - 1) / (count - 1) : std::llround(frame_seconds / av_q2d(stream.time_base)));
+  }
+  return {span.ticks, std::max(end, span.ticks.back()), {stream.time_base.num, stream.time_base.den}, rates};
+}
+
+// A file that was cut off often ends without an error; then it holds less than its header says.
+void check_complete(const Container& file, double held_seconds) {
+  const AVFormatContext& format = file.format();
+  if (format.duration_estimation_method != AVFMT_DURATION_FROM_STREAM || format.duration == AV_NOPTS_VALUE) return;
+  const double promised = static_cast<double>(format.duration) / AV_TIME_BASE;
+  if (held_seconds + std::max(0.5, 0.02 * promised) < promised)
+    throw UserError(
+        file.path(), "", "",
+        fmt::format("is truncated: it holds {:.2f} s of the {:.2f} s that its header states", held_seconds, promised));
+}
+
+}  // namespace
+
+PacketScan scan_packets(const Container& file) {
+  const int video = file.best_stream(AVMEDIA_TYPE_VIDEO), audio = file.best_stream(AVMEDIA_TYPE_AUDIO);
+  std::vector<StreamSpan> spans(file.format().nb_streams);
+  for (const Packet packet = new_packet(); file.next(*packet);) {
+    const auto index = static_cast<std::size_t>(packet->stream_index);
+    if (spans.size() <= index) spans.resize(index + 1);
+    spans[index].add(*packet, packet->stream_index == video);
+  }
+  double first = 0, last = 0;
+  for (unsigned i = 0; i < file.format().nb_streams; ++i) {
+    const AVRational unit = file.stream(static_cast<int>(i)).time_base;
+    first = std::min(first, seconds(spans[i].start, unit));
+    last = std::max(last, seconds(spans[i].end, unit));
+  }
+  const std::int64_t begin = file.format().start_time;
+  if (begin != AV_NOPTS_VALUE) first = static_cast<double>(begin) / AV_TIME_BASE;
+  check_complete(file, last - first);
+
+  PacketScan scan;
+  if (video >= 0) {
+    StreamSpan& span = spans[static_cast<std::size_t>(video)];
+    std::sort(span.ticks.begin(), span.ticks.end());
+    scan.frames = times_of(span, file.stream(video));
+    scan.video_start = seconds(span.start, file.stream(video).time_base);
+    if (static_cast<std::int64_t>(span.ticks.size()) == span.packets) scan.frame_ticks = std::move(span.ticks);
+  }
+  if (audio >= 0) {
+    const StreamSpan& span = spans[static_cast<std::size_t>(audio)];
+    scan.sound_clock = av_q2d(file.stream(audio).time_base);
+    scan.sound_start = seconds(span.start, file.stream(audio).time_base);
+    scan.sound_end = seconds(span.end, file.stream(audio).time_base);
+  }
+  return scan;
+}
+
+}  // namespace h3::ffmpeg
