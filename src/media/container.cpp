@@ -52,6 +52,18 @@ std::string list_kind(const AVInputFormat& format) {
   return name.ends_with("_pipe") ? "a picture" : "";
 }
 
+// WAV and AVI files state their size; FFmpeg takes what is there.
+void check_riff_size(std::string_view head, const fs::path& path) {
+  constexpr std::uint64_t head_bytes = 8, unknown = 0xffffffff, slack = 64;
+  if (!head.starts_with("RIFF") || head.size() < head_bytes) return;
+  std::uint64_t stated = 0, held = 0;
+  for (std::size_t i = head_bytes; i-- > 4;) stated = stated << 8 | static_cast<unsigned char>(head[i]);
+  std::error_code ec;
+  held = fs::file_size(path, ec);
+  if (!ec && stated != unknown && stated + head_bytes > held + slack)
+    throw UserError(path.string(), "", "", fmt::format("is truncated: {} bytes of {}", held, stated + head_bytes));
+}
+
 int refuse_second_file(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
   return AVERROR(EPERM);
 }
@@ -64,7 +76,8 @@ bool is_cover_art(const AVStream& stream) {
 
 Container::Container(const fs::path& path) : path_(path.string()) {
   quiet_log();
-  const std::string listed = list_kind(head_of_local_file(path, 4096), path);
+  const std::string head = head_of_local_file(path, 4096), listed = list_kind(head, path);
+  check_riff_size(head, path);
   if (!listed.empty()) throw UserError(path_, "", "", fmt::format("is {}{}", listed, own_content));
 
   const std::string url = "file:" + path_;

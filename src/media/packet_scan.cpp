@@ -9,39 +9,51 @@ namespace h3::ffmpeg {
 
 namespace {
 
-// What is known of one stream from its packets.
-struct StreamSpan {
+// Packets of one stream by one of their two times: the one they are shown at, or the one they are decoded at.
+struct TimedPackets {
   std::vector<std::int64_t> ticks;
-  std::int64_t start = AV_NOPTS_VALUE, end = AV_NOPTS_VALUE, last_duration = 0;
-  std::int64_t packets = 0;
+  std::int64_t start = AV_NOPTS_VALUE, end = AV_NOPTS_VALUE, last_duration = 0, count = 0;
 
-  void add(const AVPacket& packet, bool keep_ticks) {
-    if (packet.size == 0 || (packet.flags & AV_PKT_FLAG_DISCARD) != 0) return;
-    ++packets;
-    const std::int64_t time = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+  void add(std::int64_t time, std::int64_t duration, bool keep) {
     if (time == AV_NOPTS_VALUE) return;
-    if (keep_ticks) ticks.push_back(time);
+    ++count;
+    if (keep) ticks.push_back(time);
     start = start == AV_NOPTS_VALUE ? time : std::min(start, time);
-    const std::int64_t until = time + std::max<std::int64_t>(0, packet.duration);
+    const std::int64_t until = time + std::max<std::int64_t>(0, duration);
     if (end == AV_NOPTS_VALUE || until >= end) {
       end = until;
-      last_duration = packet.duration;
+      last_duration = duration;
     }
   }
+};
+
+struct StreamSpan {
+  TimedPackets shown, decoded;
+  std::int64_t packets = 0;
+
+  void add(const AVPacket& packet, bool keep) {
+    if (packet.size == 0 || (packet.flags & AV_PKT_FLAG_DISCARD) != 0) return;
+    ++packets;
+    shown.add(packet.pts, packet.duration, keep);
+    decoded.add(packet.dts, packet.duration, keep);
+  }
+  // Some containers give only some packets the time they are shown at; the times of decoding are as regular.
+  std::int64_t start() const { return shown.count > 0 ? shown.start : decoded.start; }
+  TimedPackets& best() { return shown.count == packets || decoded.count < packets ? shown : decoded; }
 };
 
 double seconds(std::int64_t ticks, AVRational unit) {
   return ticks == AV_NOPTS_VALUE ? 0 : static_cast<double>(ticks) * av_q2d(unit);
 }
 
-FrameTimes times_of(const StreamSpan& span, const AVStream& stream) {
+FrameTimes times_of(const TimedPackets& span, std::int64_t packets, const AVStream& stream) {
   std::vector<double> rates;
   for (const AVRational r : {stream.avg_frame_rate, stream.r_frame_rate})
     if (r.num > 0 && r.den > 0) rates.push_back(av_q2d(r));
-  const auto count = static_cast<std::int64_t>(span.ticks.size());
-  if (count == 0 || count < span.packets) {  // packets without times: the container counts frames alone
-    if (span.packets == 0 || rates.empty()) return {};
-    return {span.packets, rates.front()};
+  const std::int64_t count = span.count;
+  if (count == 0 || count < packets) {  // packets without times: the container counts frames alone
+    if (packets == 0 || rates.empty()) return {};
+    return {packets, rates.front()};
   }
   std::int64_t end = span.end;
   if (span.last_duration <= 0) {  // as long as the others on average
@@ -58,7 +70,7 @@ void check_complete(const Container& file, double held_seconds) {
   const AVFormatContext& format = file.format();
   if (format.duration_estimation_method != AVFMT_DURATION_FROM_STREAM || format.duration == AV_NOPTS_VALUE) return;
   const double promised = static_cast<double>(format.duration) / AV_TIME_BASE;
-  if (held_seconds + std::max(0.5, 0.02 * promised) < promised)
+  if (held_seconds + 0.2 + 0.01 * promised < promised)
     throw UserError(
         file.path(), "", "",
         fmt::format("is truncated: it holds {:.2f} s of the {:.2f} s that its header states", held_seconds, promised));
@@ -77,8 +89,8 @@ PacketScan scan_packets(const Container& file) {
   double first = 0, last = 0;
   for (unsigned i = 0; i < file.format().nb_streams; ++i) {
     const AVRational unit = file.stream(static_cast<int>(i)).time_base;
-    first = std::min(first, seconds(spans[i].start, unit));
-    last = std::max(last, seconds(spans[i].end, unit));
+    first = std::min(first, seconds(spans[i].best().start, unit));
+    last = std::max(last, seconds(spans[i].best().end, unit));
   }
   const std::int64_t begin = file.format().start_time;
   if (begin != AV_NOPTS_VALUE) first = static_cast<double>(begin) / AV_TIME_BASE;
@@ -86,17 +98,18 @@ PacketScan scan_packets(const Container& file) {
 
   PacketScan scan;
   if (video >= 0) {
-    StreamSpan& span = spans[static_cast<std::size_t>(video)];
+    StreamSpan& stream = spans[static_cast<std::size_t>(video)];
+    TimedPackets& span = stream.best();
     std::sort(span.ticks.begin(), span.ticks.end());
-    scan.frames = times_of(span, file.stream(video));
-    scan.video_start = seconds(span.start, file.stream(video).time_base);
-    if (static_cast<std::int64_t>(span.ticks.size()) == span.packets) scan.frame_ticks = std::move(span.ticks);
+    scan.frames = times_of(span, stream.packets, file.stream(video));
+    scan.video_start = seconds(stream.start(), file.stream(video).time_base);
+    if (span.count == stream.packets) scan.frame_ticks = std::move(span.ticks);
   }
   if (audio >= 0) {
-    const StreamSpan& span = spans[static_cast<std::size_t>(audio)];
+    StreamSpan& stream = spans[static_cast<std::size_t>(audio)];
     scan.sound_clock = av_q2d(file.stream(audio).time_base);
-    scan.sound_start = seconds(span.start, file.stream(audio).time_base);
-    scan.sound_end = seconds(span.end, file.stream(audio).time_base);
+    scan.sound_start = seconds(stream.start(), file.stream(audio).time_base);
+    scan.sound_end = seconds(stream.best().end, file.stream(audio).time_base);
   }
   return scan;
 }
