@@ -143,7 +143,7 @@ pid_t Process::rank(int number) const {
   const std::vector<pid_t> ours = members();
   for (const pid_t pid : processes_with("OMPI_COMM_WORLD_RANK=" + std::to_string(number)))
     if (std::find(ours.begin(), ours.end(), pid) != ours.end()) return pid;
-  return -1;
+  throw std::runtime_error("rank " + std::to_string(number) + " is not running");
 }
 
 void Process::kill_all() {

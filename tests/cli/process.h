@@ -41,7 +41,8 @@ class Process {
   std::string err() const;  // so far
   // Waits until standard error holds `text`; false when the process ended or the limit passed before that.
   bool wait_for_err(const std::string& text);
-  // All living processes of the run, and the one that is a rank of its MPI world (-1: none).
+  // All living processes of the run, and the one that is a rank of its MPI world. A rank that is not there throws
+  // std::runtime_error: never a pid that kill() would take for everybody.
   std::vector<pid_t> members() const;
   pid_t rank(int number) const;
   // Waits for the end. A run over its limit is killed and is a test failure.
