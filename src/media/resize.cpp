@@ -134,22 +134,35 @@ Image filter_rows(const Image& image, const Axis& axis) {
   return out;
 }
 
+enum class FirstPass : std::uint8_t { across, down };
+
 template <typename MakeAxis>
-Image resize(const Image& image, int width, int height, MakeAxis make_axis) {
+Image resize(const Image& image, int width, int height, MakeAxis make_axis, FirstPass first) {
   H3_CHECK(image.width > 0 && image.height > 0 && width > 0 && height > 0,
            fmt::format("{} x {} to {} x {}", image.width, image.height, width, height));
-  const Image wide = width == image.width ? image : filter_columns(image, make_axis(image.width, width));
-  return height == image.height ? wide : filter_rows(wide, make_axis(image.height, height));
+  const auto across = [&](const Image& in) {
+    return width == in.width ? in : filter_columns(in, make_axis(in.width, width));
+  };
+  const auto down = [&](const Image& in) {
+    return height == in.height ? in : filter_rows(in, make_axis(in.height, height));
+  };
+  return first == FirstPass::across ? down(across(image)) : across(down(image));
+}
+
+// Pillow 13 goes down first where that takes away much more; older versions never do.
+FirstPass pillow_order(const Image& image, int width, int height) {
+  const std::int64_t narrower = image.width - width, lower = image.height - height;
+  return lower > 0 && 2 * narrower < lower ? FirstPass::down : FirstPass::across;
 }
 
 }  // namespace
 
 Image resize_lanczos(const Image& image, int width, int height) {
-  return resize(image, width, height, lanczos_axis);
+  return resize(image, width, height, lanczos_axis, pillow_order(image, width, height));
 }
 
 Image resize_bicubic(const Image& image, int width, int height) {
-  return resize(image, width, height, bicubic_axis);
+  return resize(image, width, height, bicubic_axis, FirstPass::across);
 }
 
 Image cover(const Image& image, int width, int height) {
