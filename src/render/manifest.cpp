@@ -35,8 +35,7 @@ std::filesystem::path manifest_path(const std::filesystem::path& folder, const s
   return folder / (name + ".manifest.json");
 }
 
-nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job, const RenderFacts& facts,
-                                     const nlohmann::ordered_json& outputs, const nlohmann::json& seconds) {
+nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job, const RenderFacts& facts) {
   nlohmann::ordered_json m;
   m["program"] = {{"name", "h3render"}, {"version", program_version()}, {"build", build_id()}};
   m["run"] = session.run_id();
@@ -66,13 +65,12 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
                    {"tiles", facts.decode.tiles}}},
                  {"audio", {{"ranks", 1}, {"scheme", "one rank"}}}};
   m["options"] = to_json(session.options());
-  m["hashes"] = outputs.at("hashes");
   m["hashes"]["video_latents"] = facts.video_hash;
   m["hashes"]["audio_latents"] = facts.audio_hash;
-  m["files"] = outputs.at("files");
+  m["files"] = nlohmann::ordered_json::array();
   m["notes"] = job.notes;
   m["warnings"] = facts.warnings;
-  m["seconds"] = seconds;
+  m["idle_seconds"] = facts.idle_seconds;
   return m;
 }
 

@@ -22,10 +22,11 @@ struct RenderFacts {
   std::string model_identity;
   std::vector<std::string> warnings;
   double exchange_seconds = 0;
+  double idle_seconds = 0;  // before this scene's first operation, since the last of the scene before
 };
 
-nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job, const RenderFacts& facts,
-                                     const nlohmann::ordered_json& outputs, const nlohmann::json& seconds);
+// All but what is known when the files are written: `files`, `seconds`, and of `hashes` those of frames and samples.
+nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job, const RenderFacts& facts);
 
 std::filesystem::path manifest_path(const std::filesystem::path& folder, const std::string& name);
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "render/agreement.h"
+#include "render/failure_record.h"
 #include "render/run_control.h"
 #include "render/scene_jobs.h"
 #include "render/scene_queue.h"
@@ -91,6 +92,7 @@ ExitCode run_scenes(Cluster& cluster, const RunRequest& request) {
   SceneQueue queue(*session, jobs, control, progress);
   queue.prepare();
   const bool stopped = go_through(queue, *session, progress);
+  queue.finish();
   control.wait_for_groups();
   return exit_code(*session, jobs, queue, stopped);
 }

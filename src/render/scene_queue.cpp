@@ -6,25 +6,12 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "render/failure_record.h"
 #include "render/manifest.h"
 
 namespace h3 {
 
 namespace fs = std::filesystem;
-
-fs::path failure_path(const fs::path& folder, const std::string& scene) {
-  return folder / (scene + ".failed.json");
-}
-
-void record_failure(const Session& session, const std::string& scene, const std::string& error) {
-  spdlog::error("{}: {}", scene, error);
-  try {
-    const nlohmann::ordered_json record{{"scene", scene}, {"error", error}, {"run", session.run_id()}};
-    write_file_atomically(failure_path(session.options().output, scene), record.dump(2) + "\n");
-  } catch (const SceneError& e) {
-    spdlog::error("{}", e.what());
-  }
-}
 
 // Operations of a whole render, to compare scenes by.
 static double cost_of(Session& s, const SceneJob& job) {
@@ -89,6 +76,22 @@ void SceneQueue::run() {
   }
 }
 
+// The first rank waits for the files of the scene before, the others for it.
+void SceneQueue::finish_writing() {
+  control_.pause();
+  if (writer_) {
+    if (!writer_->wait().empty()) failed_.insert(writer_->scene());
+    writer_.reset();
+  }
+  s_.communicator().barrier();
+}
+
+void SceneQueue::finish() {
+  finish_writing();
+  if (!s_.first() || rendered_ < 2) return;
+  spdlog::info("{} scenes; between them this group's ranks stood still for {:.2f} s in all", rendered_, idle_.total());
+}
+
 // Counts the failures of all groups; the first rank decides for its group.
 bool SceneQueue::too_many_failures() const {
   const auto most = s_.options().stop_after_failures;
@@ -115,7 +118,10 @@ bool SceneQueue::visit(const SceneJob& job) {
     told_ = false;
     announce(job);
     control_.scene_begins();
-    render_scene(s_, job, progress_, control_, claim.get());
+    ++rendered_;
+    auto writer = render_scene({s_, progress_, control_, idle_}, job, claim);
+    finish_writing();
+    writer_ = std::move(writer);
   } catch (const SceneError& e) {
     progress_.end_bar();
     if (!s_.first()) return true;

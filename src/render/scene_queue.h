@@ -9,17 +9,14 @@
 #include <vector>
 
 #include "render/claim.h"
+#include "render/idle_time.h"
 #include "render/progress.h"
 #include "render/run_control.h"
 #include "render/scene_jobs.h"
+#include "render/scene_writer.h"
 #include "render/session.h"
 
 namespace h3 {
-
-std::filesystem::path failure_path(const std::filesystem::path& folder, const std::string& scene);
-// Logs the error and writes it into X.failed.json, with the run's id, so that its other groups leave the scene alone.
-// A folder that takes no file is logged: the run goes on.
-void record_failure(const Session& session, const std::string& scene, const std::string& error);
 
 class SceneQueue {
  public:
@@ -29,12 +26,16 @@ class SceneQueue {
 
   // Reads for all groups what any of them can need, if any scene is left to render. Collective over the world.
   void prepare();
-  // Renders what can be rendered. Collective over the group; throws RunStopped.
+  // Renders what can be rendered. Collective over the group; throws RunStopped. While a scene is rendered the files of
+  // the one before may still be written.
   void run();
+  // Waits for the last scene's files, also after a stop. Collective over the group.
+  void finish();
   // Scenes that failed in this group; known on its first rank.
   const std::set<std::string>& failed() const { return failed_; }
 
  private:
+  void finish_writing();
   bool too_many_failures() const;
   bool visit(const SceneJob& job);
   std::string decide(const SceneJob& job, std::unique_ptr<Claim>& claim);
@@ -54,7 +55,10 @@ class SceneQueue {
   std::vector<std::string> names_;  // of all scenes of the run, the bad ones too
   std::unique_ptr<ClaimDesk> desk_;
   RenderedBy by_;
+  std::unique_ptr<SceneWriter> writer_;  // of the scene before, on the first rank
+  IdleTime idle_;
   std::set<std::string> failed_;
+  std::int64_t rendered_ = 0;
   bool told_ = false;
 };
 

@@ -10,9 +10,9 @@
 #include "render/denoise.h"
 #include "render/dump.h"
 #include "render/manifest.h"
-#include "render/outputs.h"
 #include "render/scene_checkpoint.h"
 #include "render/scene_jobs.h"
+#include "render/scene_writer.h"
 #include "sampling/noise.h"
 #include "text/text_encoder.h"
 #include "transformer/packed_sequence.h"
@@ -26,33 +26,36 @@ namespace {
 // The stages of one scene, in order; each leaves what the next needs.
 class SceneRender {
  public:
-  SceneRender(Session& session, const SceneJob& job, Progress& progress, RunControl& control, Claim* claim)
-      : s_(session),
+  SceneRender(const SceneSurroundings& surroundings, const SceneJob& job, std::unique_ptr<Claim>& claim)
+      : s_(surroundings.session),
         job_(job),
-        progress_(progress),
-        control_(control),
+        progress_(surroundings.progress),
+        control_(surroundings.control),
+        idle_(surroundings.idle),
         claim_(claim),
-        dump_(session.first() ? session.options().dump : "") {
+        dump_(s_.first() ? s_.options().dump : "") {
     facts_.warnings = job.warnings;
   }
 
-  void run() {
+  std::unique_ptr<SceneWriter> run() {
     facts_.hosts = s_.communicator().gather_text(s_.cluster().host());
     facts_.model_identity = s_.model_identity(times_);
     presentation_ = present_scene(job_.scene, s_.config(), s_.tokenizer());
     const nlohmann::ordered_json identity = checkpoint_identity(s_, job_, times_);
     std::optional<ResumedScene> resumed = look_for_checkpoint(identity);
     enter("text");
+    idle_.work_begins();
+    facts_.idle_seconds = idle_.last();
     encode_text(resumed);
     lay_out();
     announce();
-    checkpoints_.emplace(s_, job_, identity, text_, presentation_.tags, schedules_, claim_);
+    checkpoints_.emplace(s_, job_, identity, text_, presentation_.tags, schedules_, claim_.get());
     enter("denoise");
     const LatentState latents = sample(resumed);
     enter("decode");
     facts_.video_hash = hash_hex(latents.video.data(), latents.video.size() * sizeof(float));
     facts_.audio_hash = hash_hex(latents.audio.data(), latents.audio.size() * sizeof(float));
-    decode(latents);
+    return decode(latents);
   }
 
  private:
@@ -223,31 +226,21 @@ class SceneRender {
     dump_.add(name + ".audio", rows(state.audio, t.audio_channels));
   }
 
-  void decode(const LatentState& latents) {
+  std::unique_ptr<SceneWriter> decode(const LatentState& latents) {
     const WeightSet& video_weights = s_.weights(Component::video_vae, times_);
-    std::optional<SceneOutputs> outputs;
-    if (s_.first()) outputs.emplace(s_.options().output, job_.scene, job_.geometry);
-    decode_frames(video_weights, latents, outputs);
-    decode_sound(latents, outputs);
-    StageTimer timer(times_, "write");
-    std::string error;
-    if (outputs) {
-      const bool mine = !claim_ || claim_->still_mine();
-      error = mine ? outputs->finish() : job_.scene.name + ": another run took this scene over";
-      if (mine && error.empty()) {
-        error = write_records(*outputs, timer);
-        if (!error.empty()) outputs->discard();
-      }
-    }
-    const std::string failed = first_error(s_.communicator(), s_.cluster().host(), error);
-    if (!failed.empty()) {
-      checkpoints_->finish();
-      throw SceneError(failed);
-    }
-    checkpoints_->remove();
+    std::unique_ptr<SceneWriter> writer;
+    if (s_.first()) writer = std::make_unique<SceneWriter>(s_, job_, frame_budget());
+    decode_frames(video_weights, latents, writer.get());
+    decode_sound(latents, writer.get());
+    idle_.work_ends();
+    progress_.end_bar();
+    if (writer)
+      writer->complete(
+          {make_manifest(s_, job_, facts_), times_, std::move(dump_), std::move(claim_), std::move(checkpoints_)});
+    return writer;
   }
 
-  void decode_frames(const WeightSet& weights, const LatentState& latents, std::optional<SceneOutputs>& outputs) {
+  void decode_frames(const WeightSet& weights, const LatentState& latents, SceneWriter* writer) {
     StageTimer timer(times_, "video");
     s_.fail_if_asked("decode");
     VideoDecoder decoder(s_.machine(), s_.queue(), s_.config().video_vae, weights, s_.vae_profile());
@@ -259,7 +252,7 @@ class SceneRender {
     request.truncate = job_.scene.quantize == Quantize::trunc;
     VideoDecodeCalls calls;
     calls.frames = [&](std::int64_t first, const Tensor& frames) {
-      outputs->add_frames(first, frames);
+      writer->add_frames(first, frames);
       dump_.append_frames(frames);
       progress_.decode(first + frames.size(0), job_.geometry.frames);
     };
@@ -273,7 +266,7 @@ class SceneRender {
   }
 
   // Audio is a thousandth of the video's work, so the writer decodes it alone (spec/vae.md 12.4).
-  void decode_sound(const LatentState& latents, std::optional<SceneOutputs>& outputs) {
+  void decode_sound(const LatentState& latents, SceneWriter* writer) {
     const WeightSet& weights = s_.weights(Component::audio_vae, times_);
     StageTimer timer(times_, "audio");
     if (!s_.first()) return;
@@ -286,7 +279,7 @@ class SceneRender {
     decoder.decode(s_.queue(), rows, pcm);
     const AudioHealth health = audio_health(pcm);
     if (!health.good()) warn("the sound is " + health.text());
-    outputs->add_audio(pcm);
+    writer->add_audio(pcm);
     dump_.add("pcm", pcm);
   }
 
@@ -295,35 +288,12 @@ class SceneRender {
     if (s_.first()) spdlog::warn("{}: {}", job_.scene.name, text);
   }
 
-  // The manifest is written last: a scene with a manifest is complete.
-  std::string write_records(const SceneOutputs& outputs, StageTimer& timer) {
-    try {
-      dump_.write();
-      nlohmann::ordered_json written;
-      written["hashes"] = {{"frames", outputs.hashes().frames},
-                           {"audio", outputs.hashes().audio},
-                           {"each_frame", outputs.hashes().each_frame}};
-      written["files"] = outputs.files();
-      timer.stop();
-      const nlohmann::json seconds = times_.json();
-      const auto manifest = make_manifest(s_, job_, facts_, written, seconds);
-      write_file_atomically(manifest_path(s_.options().output, job_.scene.name), manifest.dump(2) + "\n");
-      progress_.end_bar();
-      spdlog::info("{}: done in {} (other {:.2f} s)", job_.scene.name, duration_text(seconds["total"].get<double>()),
-                   seconds["other"].get<double>());
-      spdlog::info("hashes: video latents {}, audio latents {}, frames {}, audio {}", facts_.video_hash,
-                   facts_.audio_hash, outputs.hashes().frames, outputs.hashes().audio);
-      return "";
-    } catch (const SceneError& e) {
-      return e.what();
-    }
-  }
-
   Session& s_;
   const SceneJob& job_;
   Progress& progress_;
   RunControl& control_;
-  Claim* claim_;
+  IdleTime& idle_;
+  std::unique_ptr<Claim>& claim_;
   Dump dump_;
   StageTimes times_;
   RenderFacts facts_;
@@ -338,8 +308,9 @@ class SceneRender {
 
 }  // namespace
 
-void render_scene(Session& session, const SceneJob& job, Progress& progress, RunControl& control, Claim* claim) {
-  SceneRender(session, job, progress, control, claim).run();
+std::unique_ptr<SceneWriter> render_scene(const SceneSurroundings& surroundings, const SceneJob& job,
+                                          std::unique_ptr<Claim>& claim) {
+  return SceneRender(surroundings, job, claim).run();
 }
 
 }  // namespace h3

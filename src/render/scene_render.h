@@ -1,8 +1,11 @@
 // One scene from prompt to files: text -> packed sequence -> steps -> latents -> frames and samples -> MP4 and
-// manifest. All ranks call together; rank 0 writes.
+// manifest. All ranks of the group call together; the first hands what comes out to a thread that writes.
 #pragma once
 
+#include <memory>
+
 #include "render/claim.h"
+#include "render/idle_time.h"
 #include "render/progress.h"
 #include "render/run_control.h"
 #include "render/session.h"
@@ -18,9 +21,20 @@ struct SceneJob {
   std::vector<std::string> notes, warnings;
 };
 
-// Renders one scene into the session's output folder. Throws SceneError on every rank alike when this scene cannot be
-// finished; anything else ends the run.
-// `claim` is rank 0's; the others pass null. Throws RunStopped where the run has to stop.
-void render_scene(Session& session, const SceneJob& job, Progress& progress, RunControl& control, Claim* claim);
+class SceneWriter;
+
+// What all scenes of a group have in common.
+struct SceneSurroundings {
+  Session& session;
+  Progress& progress;
+  RunControl& control;
+  IdleTime& idle;
+};
+
+// Renders one scene into the session's output folder and returns, on the first rank, what still writes its files; it
+// then holds the claim too. Throws SceneError on every rank alike when this scene cannot be finished, RunStopped where
+// the run has to stop; anything else ends the run. `claim` is the first rank's; the others' is null.
+std::unique_ptr<SceneWriter> render_scene(const SceneSurroundings& surroundings, const SceneJob& job,
+                                          std::unique_ptr<Claim>& claim);
 
 }  // namespace h3
