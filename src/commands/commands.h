@@ -11,6 +11,7 @@ int run_check(const std::vector<std::string>& words);
 int run_plan(const std::vector<std::string>& words);
 int run_inspect(const std::vector<std::string>& words);
 int run_compare(const std::vector<std::string>& words);
+int run_join(const std::vector<std::string>& words);
 int run_make_model(const std::vector<std::string>& words);
 int run_status(const std::vector<std::string>& words);
 int run_bench(const std::vector<std::string>& words);
