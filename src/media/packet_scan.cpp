@@ -65,7 +65,7 @@ FrameTimes times_of(const TimedPackets& span, std::int64_t packets, const AVStre
   return {span.ticks, std::max(end, span.ticks.back()), {stream.time_base.num, stream.time_base.den}, rates};
 }
 
-// A file that was cut off often ends without an error; then it holds less than its header says.
+// A file that was cut off often ends without an error; then its packets end before the time that its header states.
 void check_complete(const Container& file, double held_seconds) {
   const AVFormatContext& format = file.format();
   if (format.duration_estimation_method != AVFMT_DURATION_FROM_STREAM || format.duration == AV_NOPTS_VALUE) return;
@@ -86,15 +86,10 @@ PacketScan scan_packets(const Container& file) {
     if (spans.size() <= index) spans.resize(index + 1);
     spans[index].add(*packet, packet->stream_index == video);
   }
-  double first = 0, last = 0;
-  for (unsigned i = 0; i < file.format().nb_streams; ++i) {
-    const AVRational unit = file.stream(static_cast<int>(i)).time_base;
-    first = std::min(first, seconds(spans[i].best().start, unit));
-    last = std::max(last, seconds(spans[i].best().end, unit));
-  }
-  const std::int64_t begin = file.format().start_time;
-  if (begin != AV_NOPTS_VALUE) first = static_cast<double>(begin) / AV_TIME_BASE;
-  check_complete(file, last - first);
+  double held = 0;
+  for (unsigned i = 0; i < file.format().nb_streams; ++i)
+    held = std::max(held, seconds(spans[i].best().end, file.stream(static_cast<int>(i)).time_base));
+  check_complete(file, held);
 
   PacketScan scan;
   if (video >= 0) {

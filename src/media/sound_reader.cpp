@@ -32,21 +32,20 @@ static Sound shifted(const Sound& sound, std::int64_t by) {
   return result;
 }
 
-// Where the sound begins after the clip's first frame, in samples. A difference within the rounding of the file's
-// clock is none.
-static std::int64_t offset_of(const PacketScan& scan, const DecodedSound& decoded, double clock) {
-  if (scan.frames.size() == 0) return 0;
-  const double offset = decoded.start - scan.video_start;
-  return std::abs(offset) <= 1.5 * clock ? 0 : std::llround(offset * decoded.sound.rate);
+// Where the sound begins after the clip's first frame, in samples; in a file without frames, where it begins before the
+// file's time zero, which is an encoder's padding. A difference within the rounding of the file's clock is none.
+static std::int64_t offset_of(const PacketScan& scan, const DecodedSound& decoded) {
+  const double offset = scan.frames.size() > 0 ? decoded.start - scan.video_start : std::min(0.0, decoded.start);
+  return std::abs(offset) <= 1.5 * scan.sound_clock ? 0 : std::llround(offset * decoded.sound.rate);
 }
 
 Sound read_stored_sound(const fs::path& path, const PacketScan& scan, const ReadOptions& options, double most_seconds) {
-  const double before_video = std::max(0.0, scan.frames.size() == 0 ? 0 : scan.video_start - scan.sound_start);
-  const DecodedSound decoded = decode_sound(path, most_seconds + before_video);
+  const double cut = std::max(0.0, (scan.frames.size() > 0 ? scan.video_start : 0) - scan.sound_start);
+  const DecodedSound decoded = decode_sound(path, most_seconds + cut);
   if (decoded.sound.channels == 0) return decoded.sound;
   check_channels(path, decoded.sound.channels, options);
   const Sound sound = decoded.sound.channels > 2 ? mixed_to_stereo(decoded, path.string()) : decoded.sound;
-  return shifted(sound, offset_of(scan, decoded, scan.sound_clock));
+  return shifted(sound, offset_of(scan, decoded));
 }
 
 Sound read_sound(const fs::path& path, const ReadOptions& options, std::optional<std::int64_t> frames) {

@@ -130,9 +130,9 @@ class Maker {
       must(av_frame_get_buffer(frame.get(), 0), "av_frame_get_buffer");
       paint_frame(v, static_cast<int>(i), *frame);
       frame->pts = v.ticks[i];
-      encode(*video_codec_, *video_, frame.get());
+      encode(*video_codec_, *video_, frame.get(), i + 1 < v.ticks.size() ? v.ticks[i + 1] - v.ticks[i] : v.last_hold);
     }
-    encode(*video_codec_, *video_, nullptr);
+    encode(*video_codec_, *video_, nullptr, v.last_hold);
   }
 
   void write(const MadeSound& s) {
@@ -184,13 +184,14 @@ class Maker {
     return frame;
   }
 
-  void encode(AVCodecContext& codec, const AVStream& stream, const AVFrame* frame) {
+  void encode(AVCodecContext& codec, const AVStream& stream, const AVFrame* frame, std::int64_t duration = 0) {
     must(avcodec_send_frame(&codec, frame), "avcodec_send_frame");
     const Packet packet = new_packet();
     while (true) {
       const int code = avcodec_receive_packet(&codec, packet.get());
       if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return;
       must(code, "avcodec_receive_packet");
+      if (duration > 0) packet->duration = duration;
       av_packet_rescale_ts(packet.get(), codec.time_base, stream.time_base);
       packet->stream_index = stream.index;
       must(av_interleaved_write_frame(format_.get(), packet.get()), "av_interleaved_write_frame");

@@ -26,21 +26,22 @@ struct MadeVideo {
   std::string codec = "ffv1";
   AVPixelFormat format = AV_PIX_FMT_YUV420P;
   int width = 32, height = 16;
-  std::vector<std::int64_t> ticks;  // when each frame is shown
+  std::vector<std::int64_t> ticks = {};  // when each frame is shown
+  std::int64_t last_hold = 1;            // ticks that the last one is shown for
   AVRational tick{1, 24};
   AVRational pixel_aspect{0, 1};
   AVColorSpace matrix = AVCOL_SPC_UNSPECIFIED;
   AVColorRange range = AVCOL_RANGE_UNSPECIFIED;
   AVColorPrimaries primaries = AVCOL_PRI_UNSPECIFIED;
   AVColorTransferCharacteristic transfer = AVCOL_TRC_UNSPECIFIED;
-  std::optional<std::array<std::int32_t, 4>> turn;  // a, b, c, d of the display matrix, in whole units
+  std::optional<std::array<std::int32_t, 4>> turn = std::nullopt;  // a, b, c, d of the display matrix, in whole units
   Painter paint = numbered;
 };
 
 struct MadeSound {
   std::string codec = "pcm_s16le";
-  std::string layout;  // FFmpeg's name; empty: the usual one of the channels
-  Sound sound;
+  std::string layout = {};  // FFmpeg's name; empty: the usual one of the channels
+  Sound sound = {};
   double start = 0;  // seconds
 };
 
