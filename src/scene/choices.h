@@ -50,6 +50,14 @@ template <>
 struct Choices<ReferenceKind> {
   static constexpr std::array<std::string_view, 3> names{"image", "video", "audio"};
 };
+template <>
+struct Choices<ReferenceSize> {
+  static constexpr std::array<std::string_view, 3> names{"full", "match", "max"};
+};
+template <>
+struct Choices<Posterior> {
+  static constexpr std::array<std::string_view, 2> names{"sample42", "mean"};
+};
 
 template <typename E>
 std::string_view name_of(E value) {

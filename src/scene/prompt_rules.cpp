@@ -48,13 +48,12 @@ std::vector<Label> labels_in(std::string_view prompt) {
   return labels;
 }
 
-// How many of a label the presentation has at most (spec/text.md 2.3, 2.4): keyframes are pictures, and a clip may
-// carry a soundtrack, which only its file tells.
-std::size_t given(const Scene& scene, std::string_view word) {
+// How many of a label the presentation has (spec/text.md 2.3, 2.4): keyframes are pictures, and a clip may carry a
+// soundtrack.
+std::size_t given(const Scene& scene, std::string_view word, std::size_t sounds) {
   const std::size_t keyframes = (scene.first_frame ? 1u : 0u) + (scene.last_frame ? 1u : 0u);
   if (word == "Picture") return keyframes + scene.count(ReferenceKind::image);
-  const std::size_t videos = scene.count(ReferenceKind::video);
-  return word == "Video" ? videos : videos + scene.count(ReferenceKind::audio);
+  return word == "Video" ? scene.count(ReferenceKind::video) : sounds;
 }
 
 // Seconds of every "mm:ss" that stands alone ("00:07", not "100:07" or "16:9").
@@ -72,10 +71,16 @@ std::vector<std::size_t> times_in(std::string_view prompt) {
 
 }  // namespace
 
-void check_prompt_labels(const Scene& scene) {
+std::size_t most_sounds(const Scene& scene) {
+  return static_cast<std::size_t>(std::count_if(
+      scene.references.begin(), scene.references.end(),
+      [](const Reference& r) { return r.kind == ReferenceKind::audio || (r.kind == ReferenceKind::video && r.soundtrack); }));
+}
+
+void check_prompt_labels(const Scene& scene, std::size_t sounds) {
   if (scene.references.empty() && !scene.has_keyframes()) return;
   for (const Label& label : labels_in(scene.prompt)) {
-    const std::size_t count = given(scene, label.word);
+    const std::size_t count = given(scene, label.word, sounds);
     if (label.number < 1 || label.number > count)
       throw UserError(scene.where, "prompt", fmt::format("<{} {}>", label.word, label.number),
                       fmt::format("names what is not there: the scene gives {}", count));

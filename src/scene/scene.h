@@ -22,6 +22,10 @@ enum class Quantize : std::uint8_t { round, trunc };                   // frames
 enum class AudioTrim : std::uint8_t { frames, none };                  // at the muxer (spec/vae.md 18.2)
 enum class AlphaRule : std::uint8_t { drop, white };                   // transparency of pictures and clips given
 enum class ReferenceKind : std::uint8_t { image, video, audio };
+enum class ReferenceSize : std::uint8_t { full, match, max };  // of reference pictures (spec/text.md 3.1)
+// What becomes a latent of a picture or clip: the official sample (seed 42, rounded to f16), or the mean (ComfyUI),
+// spec/vae.md 6.3.
+enum class Posterior : std::uint8_t { sample42, mean };
 
 // A shape as it was written ("16:9") and as width over height.
 struct Aspect {
@@ -40,7 +44,16 @@ struct MediaFile {
 struct Reference {
   ReferenceKind kind = ReferenceKind::image;
   MediaFile file;
+  bool soundtrack = true;  // clips: whether their sound, where they have one, is a reference too
   bool operator==(const Reference&) const = default;
+};
+
+// What the clip shows and plays from a frame on: a picture or the frames of a clip, a sound, or both (layout=comfy,
+// spec/dit.md 3.4).
+struct Guide {
+  std::optional<MediaFile> image, video, audio;
+  std::int64_t frame = 0;  // negative ones count from the end
+  bool operator==(const Guide&) const = default;
 };
 
 // What is written next to the MP4, and how it is encoded. Nothing here changes latents, frames or samples.
@@ -73,6 +86,9 @@ struct Scene {
   SequenceLayout layout = SequenceLayout::diffusers;
   std::optional<MediaFile> first_frame, last_frame;
   std::vector<Reference> references;
+  std::vector<Guide> guides;
+  ReferenceSize reference_size = ReferenceSize::full;
+  Posterior posterior = Posterior::sample42;
   AlphaRule alpha = AlphaRule::drop;
   bool downmix = false;  // more than two channels to stereo
   Quantize quantize = Quantize::round;
@@ -84,6 +100,7 @@ struct Scene {
   std::string where;  // "FILE", "FILE, scene 2" or "FILE, line 2": opens every message about this scene
 
   bool has_keyframes() const { return first_frame.has_value() || last_frame.has_value(); }
+  bool has_media() const { return has_keyframes() || !references.empty() || !guides.empty(); }
   std::size_t count(ReferenceKind kind) const;
 };
 

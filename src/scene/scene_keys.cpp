@@ -34,13 +34,17 @@ static const std::vector<Key<OutputOptions>>& output_keys() {
   return keys;
 }
 
+static std::string name_in(const MediaFile& file, FileNames names) {
+  return names == FileNames::absolute ? file.path.string() : file.given;
+}
+
 static Key<Scene> file_key(std::string_view name, std::optional<MediaFile> Scene::*member, std::string help) {
   return {name,
           "file",
           std::move(help),
           [=](Scene& s, const JsonField& f) { s.*member = f.file(); },
           [=](const Scene& s, Json& j, FileNames names) {
-            if (s.*member) j = names == FileNames::absolute ? (s.*member)->path.string() : (s.*member)->given;
+            if (s.*member) j = name_in(*(s.*member), names);
           },
           "none",
           true};
@@ -71,26 +75,87 @@ static void read_aspect(Scene& s, const JsonField& f) {
   s.aspect = Aspect{text, *ratio};
 }
 
+static Reference read_reference(const JsonField& entry, const std::string& form) {
+  if (!entry.value.is_object()) entry.refuse(form);
+  Reference reference;
+  bool named = false;
+  for (const auto& [key, value] : entry.value.items()) {
+    const JsonField field{value, entry.where, entry.name + "." + key, entry.folder};
+    const auto& kinds = Choices<ReferenceKind>::names;
+    const auto kind = std::find(kinds.begin(), kinds.end(), key);
+    if (kind != kinds.end() && !named) {
+      reference.kind = static_cast<ReferenceKind>(kind - kinds.begin());
+      reference.file = field.file();
+      named = true;
+    } else if (key == "soundtrack") {
+      reference.soundtrack = field.flag();
+    } else {
+      entry.refuse(form);
+    }
+  }
+  if (!named || (!reference.soundtrack && reference.kind != ReferenceKind::video)) entry.refuse(form);
+  return reference;
+}
+
 static void read_references(Scene& s, const JsonField& f) {
-  const std::string form = "{\"image\": FILE}, {\"video\": FILE} or {\"audio\": FILE}";
+  const std::string form =
+      "{\"image\": FILE}, {\"video\": FILE} (with \"soundtrack\": false for its frames alone) or {\"audio\": FILE}";
   if (!f.value.is_array()) f.refuse("a list of " + form);
   s.references.clear();
   for (const Json& item : f.value) {
     const JsonField entry{item, f.where, fmt::format("{}[{}]", f.name, s.references.size()), f.folder};
-    if (!item.is_object() || item.size() != 1) entry.refuse(form);
-    const Json kind_name = item.begin().key();
-    const auto& kinds = Choices<ReferenceKind>::names;
-    if (std::find(kinds.begin(), kinds.end(), kind_name.get<std::string>()) == kinds.end()) entry.refuse(form);
-    const auto kind = JsonField{kind_name, f.where, entry.name, f.folder}.choice<ReferenceKind>();
-    s.references.push_back(
-        {kind, JsonField{item.begin().value(), f.where, entry.name + "." + item.begin().key(), f.folder}.file()});
+    s.references.push_back(read_reference(entry, form));
   }
 }
 
 static void write_references(const Scene& s, Json& j, FileNames names) {
-  for (const Reference& r : s.references)
-    j.push_back(Json::object(
-        {{std::string(name_of(r.kind)), names == FileNames::absolute ? r.file.path.string() : r.file.given}}));
+  for (const Reference& r : s.references) {
+    j.push_back(Json::object({{std::string(name_of(r.kind)), name_in(r.file, names)}}));
+    if (!r.soundtrack) j.back()["soundtrack"] = false;
+  }
+}
+
+static Guide read_guide(const JsonField& entry, const std::string& form) {
+  if (!entry.value.is_object()) entry.refuse(form);
+  Guide guide;
+  for (const auto& [key, value] : entry.value.items()) {
+    const JsonField field{value, entry.where, entry.name + "." + key, entry.folder};
+    if (key == "image") {
+      guide.image = field.file();
+    } else if (key == "video") {
+      guide.video = field.file();
+    } else if (key == "audio") {
+      guide.audio = field.file();
+    } else if (key == "frame") {
+      guide.frame = field.whole("a frame of the clip; negative ones count from its end");
+    } else {
+      entry.refuse(form);
+    }
+  }
+  const bool something = guide.image || guide.video || guide.audio;
+  if (!something || (guide.image && guide.video)) entry.refuse(form);
+  return guide;
+}
+
+static void read_guides(Scene& s, const JsonField& f) {
+  const std::string form =
+      "{\"image\": FILE, \"frame\": N} or {\"video\": FILE, \"frame\": N}, with or without \"audio\": FILE, or "
+      "{\"audio\": FILE, \"frame\": N}";
+  if (!f.value.is_array()) f.refuse("a list of " + form);
+  s.guides.clear();
+  for (const Json& item : f.value)
+    s.guides.push_back(read_guide({item, f.where, fmt::format("{}[{}]", f.name, s.guides.size()), f.folder}, form));
+}
+
+static void write_guides(const Scene& s, Json& j, FileNames names) {
+  for (const Guide& g : s.guides) {
+    Json guide = Json::object();
+    if (g.image) guide["image"] = name_in(*g.image, names);
+    if (g.video) guide["video"] = name_in(*g.video, names);
+    if (g.audio) guide["audio"] = name_in(*g.audio, names);
+    guide["frame"] = g.frame;
+    j.push_back(std::move(guide));
+  }
 }
 
 template <typename T>
@@ -138,6 +203,15 @@ static const std::vector<Key<Scene>>& scene_keys() {
       {"references", "list of {\"image\"|\"video\"|\"audio\": FILE}",
        "pictures, clips and sounds that the prompt names <Picture 1>, <Video 1>, <Audio 1>; order is meaning",
        read_references, write_references, "none", false},
+      {"guides", "list of {\"image\"|\"video\", \"audio\": FILE, \"frame\": N}",
+       "with layout=comfy: pictures, clips and sounds that the clip shows and plays from any frame on; the prompt does "
+       "not see them",
+       read_guides, write_guides, "none", false},
+      choice_key("reference_size", &S::reference_size,
+                 "of reference pictures: full, the short edge is the model's (2048); match, at most the canvas' area; "
+                 "max, at most the model's short edge"),
+      choice_key("posterior", &S::posterior,
+                 "what becomes of an encoded picture or clip: the release's sample (seed 42), or the mean as in ComfyUI"),
       choice_key("alpha", &S::alpha, "transparent pixels of the files given: their colour as stored, or over white"),
       flag_key("downmix", &S::downmix, "mix sounds of more than two channels to stereo; otherwise they are refused"),
       choice_key("quantize", &S::quantize, "how pixels become 8 bits"),
@@ -258,7 +332,7 @@ static Json anchored(const std::string& key, Json value) {
     if (!ec) name = path.string();
   };
   if (key == "first_frame" || key == "last_frame") absolute(value);
-  if (key == "references" && value.is_array())
+  if ((key == "references" || key == "guides") && value.is_array())
     for (Json& item : value)
       if (item.is_object())
         for (auto& [kind, name] : item.items()) absolute(name);

@@ -87,6 +87,9 @@ static void check_references(const Scene& s) {
     throw UserError(s.where, "references",
                     fmt::format("{} beside {}", s.references.size(), s.first_frame ? "first_frame" : "last_frame"),
                     "expected either keyframes or references; only layout=comfy has room for both");
+  if (!s.guides.empty() && s.layout != SequenceLayout::comfy)
+    throw UserError(s.where, "guides", fmt::format("{} with layout={}", s.guides.size(), name_of(s.layout)),
+                    "expected layout=comfy, which alone has room for them");
 }
 
 void check_scene(const Scene& scene) {
@@ -95,7 +98,7 @@ void check_scene(const Scene& scene) {
   check_length(scene);
   check_schedule(scene);
   check_references(scene);
-  check_prompt_labels(scene);
+  check_prompt_labels(scene, most_sounds(scene));
 }
 
 static void check_file(const Scene& scene, const std::string& field, const MediaFile& file) {
@@ -118,6 +121,13 @@ void check_files(const Scene& scene) {
   if (scene.last_frame) check_file(scene, "last_frame", *scene.last_frame);
   for (std::size_t i = 0; i < scene.references.size(); ++i)
     check_file(scene, fmt::format("references[{}].{}", i, name_of(scene.references[i].kind)), scene.references[i].file);
+  for (std::size_t i = 0; i < scene.guides.size(); ++i) {
+    const Guide& guide = scene.guides[i];
+    const std::string field = fmt::format("guides[{}]", i);
+    if (guide.image) check_file(scene, field + ".image", *guide.image);
+    if (guide.video) check_file(scene, field + ".video", *guide.video);
+    if (guide.audio) check_file(scene, field + ".audio", *guide.audio);
+  }
 }
 
 static void resolve_canvas(Scene& scene, const CanvasRule& rule, std::optional<CanvasSize> keyframe, Resolved& result) {

@@ -8,12 +8,10 @@
 
 #include "compute/machine.h"
 #include "parallel/communicator.h"
+#include "scene/scene.h"
 #include "vae/video_encoder.h"
 
 namespace h3 {
-
-// What becomes a latent: the official sample (seed 42, rounded to f16), or the mean (ComfyUI), spec/vae.md 6.3.
-enum class Posterior : std::uint8_t { sample42, mean };
 
 // A float32 tensor [channels, frames, height, width] on the host.
 struct LatentVolume {
