@@ -43,11 +43,15 @@ void print_model(const ModelFolder& model) {
 
 void print_job(const SceneJob& job, std::int64_t text_rows) {
   const ClipGeometry& g = job.geometry;
+  std::int64_t conditions = 0;
+  for (const MediaItem& item : job.media) conditions += item.visual_rows() + item.audio_rows();
   std::printf("scene %s: %lldx%lld, %lld frames (%.3f s), %lld evaluations, seed %llu, %lld rows (text %lld)\n",
               job.scene.name.c_str(), static_cast<long long>(g.width), static_cast<long long>(g.height),
               static_cast<long long>(g.frames), g.seconds(), static_cast<long long>(job.scene.evaluations),
               static_cast<unsigned long long>(job.scene.seed),
-              static_cast<long long>(text_rows + g.audio_rows() + g.video_rows()), static_cast<long long>(text_rows));
+              static_cast<long long>(text_rows + conditions + g.audio_rows() + g.video_rows()),
+              static_cast<long long>(text_rows));
+  for (const MediaItem& item : job.media) std::printf("  %s\n", text_of(item).c_str());
   for (const std::string& note : job.notes) std::printf("  note: %s\n", note.c_str());
   for (const std::string& warning : job.warnings) std::printf("  warning: %s\n", warning.c_str());
 }
@@ -69,7 +73,7 @@ int run_check(const std::vector<std::string>& words) {
   const Tokenizer tokenizer = load_tokenizer(model);
   if (line.words().empty()) return static_cast<int>(ExitCode::done);
   const SceneJobs jobs = prepare_scenes(line.words(), line.overrides(), model.config(), &tokenizer);
-  for (const SceneJob& job : jobs.good) print_job(job, present_scene(job.scene, model.config(), tokenizer).rows());
+  for (const SceneJob& job : jobs.good) print_job(job, present_scene(job, model.config(), tokenizer).rows());
   jobs.require_all_good();
   return static_cast<int>(ExitCode::done);
 }

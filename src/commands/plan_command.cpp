@@ -64,7 +64,8 @@ int run_plan(const std::vector<std::string>& words) {
       request.model = model.config();
       request.geometry = job.geometry;
       request.text_rows =
-          tokenizer ? present_scene(job.scene, model.config(), *tokenizer).rows() : line.get<std::int64_t>("text-rows");
+          tokenizer ? present_scene(job, model.config(), *tokenizer).rows() : line.get<std::int64_t>("text-rows");
+      add_conditions(request, job.media);
       request.evaluations =
           job.scene.sigmas.empty() ? job.scene.evaluations : static_cast<std::int64_t>(job.scene.sigmas.size()) - 1;
       request.ranks = ranks;

@@ -29,7 +29,49 @@ nlohmann::ordered_json geometry_json(const ClipGeometry& g, const RunPlan& plan)
           {"rows", plan.rows}};
 }
 
+nlohmann::ordered_json media_json(const SceneJob& job) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const MediaItem& item : job.media) {
+    nlohmann::ordered_json m{{"field", item.field}, {"kind", name_of(item.kind)}, {"summary", text_of(item)}};
+    if (item.encoded_frames > 0) {
+      m["width"] = item.size.width;
+      m["height"] = item.size.height;
+      m["frames"] = item.encoded_frames;
+      m["latent_frames"] = item.latent_frames;
+    }
+    if (item.audio_latents > 0) m["audio_latents"] = item.audio_latents;
+    m["rows"] = item.visual_rows() + item.audio_rows();
+    list.push_back(std::move(m));
+  }
+  return list;
+}
+
+nlohmann::ordered_json stages_json(const Session& session, const RenderFacts& facts) {
+  nlohmann::ordered_json stages;
+  if (facts.vision_ranks > 0) stages["vision"] = {{"ranks", facts.vision_ranks}, {"scheme", "picture or clip block"}};
+  stages["text"] = {{"ranks", facts.text_ranks}, {"scheme", facts.text_scheme}};
+  if (facts.encoded) stages["encode"] = {{"ranks", facts.hosts.size()}, {"scheme", "clip and tile; channel of sound"}};
+  stages["denoise"] = {{"ranks", facts.hosts.size()},
+                       {"exchange", std::string(name_of(facts.plan.pattern))},
+                       {"transport", session.transport()},
+                       {"chunks", session.options().exchange_chunks},
+                       {"exchange_seconds", facts.exchange_seconds}};
+  stages["video"] = {{"ranks", facts.decode.ranks_with_work},
+                     {"scheme", "chunk and tile group"},
+                     {"chunks", facts.decode.chunks},
+                     {"tiles", facts.decode.tiles}};
+  stages["audio"] = {{"ranks", 1}, {"scheme", "one rank"}};
+  return stages;
+}
+
 }  // namespace
+
+nlohmann::ordered_json manifest_identity(const nlohmann::ordered_json& manifest) {
+  std::map<std::string, std::string> contents;
+  if (const auto found = manifest.find("contents"); found != manifest.end())
+    for (const auto& [file, content] : found->items()) contents[file] = content;
+  return with_contents(manifest.at("scene"), contents);
+}
 
 std::filesystem::path manifest_path(const std::filesystem::path& folder, const std::string& name) {
   return folder / (name + ".manifest.json");
@@ -41,6 +83,10 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
   m["run"] = session.run_id();
   m["scene"] = to_json(job.scene);
   m["geometry"] = geometry_json(job.geometry, facts.plan);
+  if (!job.media.empty()) {
+    m["media"] = media_json(job);
+    m["contents"] = job.contents;
+  }
   m["model"] = {{"name", session.model().name()},
                 {"layout", session.model().layout_name()},
                 {"identity", facts.model_identity},
@@ -51,19 +97,7 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
                    {"audio_sigmas", facts.audio_sigmas}};
   m["ranks"] = ranks_json(facts);
   m["group"] = {{"number", session.group().index() + 1}, {"of", session.group().count()}};
-  m["stages"] = {{"text", {{"ranks", facts.text_ranks}, {"scheme", facts.text_scheme}}},
-                 {"denoise",
-                  {{"ranks", facts.hosts.size()},
-                   {"exchange", std::string(name_of(facts.plan.pattern))},
-                   {"transport", session.transport()},
-                   {"chunks", session.options().exchange_chunks},
-                   {"exchange_seconds", facts.exchange_seconds}}},
-                 {"video",
-                  {{"ranks", facts.decode.ranks_with_work},
-                   {"scheme", "chunk and tile group"},
-                   {"chunks", facts.decode.chunks},
-                   {"tiles", facts.decode.tiles}}},
-                 {"audio", {{"ranks", 1}, {"scheme", "one rank"}}}};
+  m["stages"] = stages_json(session, facts);
   m["options"] = to_json(session.options());
   m["hashes"]["video_latents"] = facts.video_hash;
   m["hashes"]["audio_latents"] = facts.audio_hash;

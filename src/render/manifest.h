@@ -16,6 +16,8 @@ struct RenderFacts {
   RunPlan plan;
   std::string text_scheme;
   int text_ranks = 0;
+  int vision_ranks = 0;                // 0: nothing was shown to the text encoder
+  bool encoded = false;                // whether this run encoded the media, not one before it
   std::string video_hash, audio_hash;  // of the final latents
   VideoDecodeReport decode;
   std::vector<float> video_sigmas, audio_sigmas;
@@ -27,6 +29,9 @@ struct RenderFacts {
 
 // All but what is known when the files are written: `files`, `seconds`, and of `hashes` those of frames and samples.
 nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job, const RenderFacts& facts);
+
+// The identity of the scene that a manifest tells of (scene_identity in scene_jobs.h).
+nlohmann::ordered_json manifest_identity(const nlohmann::ordered_json& manifest);
 
 std::filesystem::path manifest_path(const std::filesystem::path& folder, const std::string& name);
 

@@ -17,7 +17,7 @@ namespace {
 
 std::string scenes_text(const SceneJobs& jobs) {
   std::string text;
-  for (const SceneJob& job : jobs.good) text += to_json(job.scene).dump() + "\n";
+  for (const SceneJob& job : jobs.good) text += scene_identity(job).dump() + "\n";
   return text;
 }
 

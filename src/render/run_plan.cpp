@@ -65,13 +65,22 @@ RankPlan plan_rank(const PlanRequest& q, const RunPlan& run, int rank, const Tra
 
 }  // namespace
 
+void add_conditions(PlanRequest& request, const std::vector<MediaItem>& media) {
+  for (const MediaItem& item : media) {
+    request.condition_rows += item.visual_rows();
+    request.audio_condition_rows += item.audio_rows();
+  }
+}
+
 RunPlan make_run_plan(const PlanRequest& q) {
   RunPlan run;
   const TransformerConfig& t = q.model.transformer;
   run.text_rows = q.text_rows;
   run.video_rows = q.geometry.video_rows();
   run.audio_rows = q.geometry.audio_rows();
-  run.rows = run.text_rows + run.video_rows + run.audio_rows + q.condition_rows + q.audio_condition_rows;
+  run.condition_rows = q.condition_rows;
+  run.audio_condition_rows = q.audio_condition_rows;
+  run.rows = run.text_rows + run.video_rows + run.audio_rows + run.condition_rows + run.audio_condition_rows;
   run.pattern = choose_exchange(q.exchange, q.ranks, t.hidden, t.inner());
   run.shards = make_shard_plan(run.rows, t.heads, q.row_shares, q.head_shares);
   TransformerOptions options;
@@ -106,9 +115,8 @@ RunPlan make_run_plan(const PlanRequest& q) {
 }
 
 std::string text_of(const RunPlan& run) {
-  std::string s =
-      fmt::format("rows {} = text {} + audio {} + video {} + conditions {}\n", run.rows, run.text_rows, run.audio_rows,
-                  run.video_rows, run.rows - run.text_rows - run.audio_rows - run.video_rows);
+  std::string s = fmt::format("rows {} = text {} + audio {} + video {} + conditions {}\n", run.rows, run.text_rows,
+                              run.audio_rows, run.video_rows, run.condition_rows + run.audio_condition_rows);
   s += fmt::format("exchange {}; {:.3f} TFLOP an evaluation, {:.3f} TFLOP in all, {:.3f} TFLOP to decode\n",
                    name_of(run.pattern), run.step_flops / 1e12, run.total_flops / 1e12, run.decode_flops / 1e12);
   s += fmt::format("host memory a node: weights {}, decoded frames {}\n", bytes_text(run.node_weight_bytes),
@@ -141,6 +149,8 @@ nlohmann::ordered_json to_json(const RunPlan& run) {
           {"text_rows", run.text_rows},
           {"audio_rows", run.audio_rows},
           {"video_rows", run.video_rows},
+          {"condition_rows", run.condition_rows},
+          {"audio_condition_rows", run.audio_condition_rows},
           {"exchange", std::string(name_of(run.pattern))},
           {"step_flops", run.step_flops},
           {"total_flops", run.total_flops},

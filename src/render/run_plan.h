@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parallel/exchange.h"
+#include "render/scene_media.h"
 #include "scene/geometry.h"
 #include "transformer/transformer.h"
 #include "vae/video_decode.h"
@@ -38,6 +39,7 @@ struct RankPlan {
 
 struct RunPlan {
   std::int64_t rows = 0, text_rows = 0, video_rows = 0, audio_rows = 0;
+  std::int64_t condition_rows = 0, audio_condition_rows = 0;  // of keyframes, guides and references
   ExchangePattern pattern = ExchangePattern::all_gather;
   ShardPlan shards;
   std::vector<RankPlan> ranks;
@@ -47,6 +49,8 @@ struct RunPlan {
   double exchange_buffer_bytes = 0;  // of the rank with most
 };
 
+// Adds the rows that a scene's media take.
+void add_conditions(PlanRequest& request, const std::vector<MediaItem>& media);
 RunPlan make_run_plan(const PlanRequest& request);
 
 // spec/dit.md 1.3: operations of one evaluation over `rows` rows, of which this rank owns `own_rows` and `own_heads`.

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "checkpoint/paths.h"
 #include "checkpoint/require_same.h"
+#include "render/scene_jobs.h"
 
 namespace h3 {
 
@@ -21,14 +22,25 @@ FileLocking locking_of(const Session& session) {
 
 void broadcast_values(Session& s, std::vector<float>& values, std::int64_t count) {
   values.resize(static_cast<std::size_t>(count));
+  if (count == 0) return;
   s.communicator().broadcast(s.queue(), Tensor(values.data(), {count}, DType::f32), 0);
+}
+
+std::vector<float> values_of(const HostArray& array) {
+  std::vector<float> values(static_cast<std::size_t>(array.count()));
+  if (!values.empty()) std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
+  return values;
+}
+
+HostArray array_of(const std::vector<float>& values, std::int64_t width) {
+  return HostArray::copy_of(values.data(), DType::f32, {static_cast<std::int64_t>(values.size()) / width, width});
 }
 
 }  // namespace
 
 nlohmann::ordered_json checkpoint_identity(Session& session, const SceneJob& job, StageTimes& times) {
   CheckpointInputs inputs;
-  inputs.scene = to_json(job.scene);
+  inputs.scene = scene_identity(job);
   inputs.scene.erase("output");
   inputs.model_identity = session.model_identity(times);
   inputs.numerics = session.numerics();
@@ -74,6 +86,8 @@ std::optional<ResumedScene> share_checkpoint(Session& s, const std::optional<Res
              {"video", c.video.size()},
              {"audio", c.audio.size()},
              {"history", !c.previous_video.empty()},
+             {"condition_video", found->inputs->visual_rows.count()},
+             {"condition_audio", found->inputs->audio_rows.count()},
              {"text_shape", found->inputs->text.shape},
              {"text_dtype", static_cast<int>(found->inputs->text.dtype)}};
   }
@@ -90,6 +104,14 @@ std::optional<ResumedScene> share_checkpoint(Session& s, const std::optional<Res
     broadcast_values(s, scene.state.previous_video, video);
     broadcast_values(s, scene.state.previous_audio, audio);
   }
+  const TransformerConfig& t = s.config().transformer;
+  scene.conditions = {t.video_row(), t.audio_channels, {}, {}};
+  if (found) {
+    scene.conditions.visual = values_of(found->inputs->visual_rows);
+    scene.conditions.audio = values_of(found->inputs->audio_rows);
+  }
+  broadcast_values(s, scene.conditions.visual, sizes["condition_video"]);
+  broadcast_values(s, scene.conditions.audio, sizes["condition_audio"]);
   const auto shape = sizes["text_shape"].get<std::vector<std::int64_t>>();
   const auto dtype = static_cast<DType>(sizes["text_dtype"].get<int>());
   const Shape text_shape{std::span<const std::int64_t>(shape)};
@@ -103,7 +125,7 @@ std::optional<ResumedScene> share_checkpoint(Session& s, const std::optional<Res
 
 SceneCheckpoints::SceneCheckpoints(Session& session, const SceneJob& job, const nlohmann::ordered_json& identity,
                                    const Tensor& text, const std::vector<std::uint8_t>& tags,
-                                   const SchedulePair& schedules, const Claim* claim)
+                                   const ConditionValues& conditions, const SchedulePair& schedules, const Claim* claim)
     : session_(session), name_(job.scene.name), schedules_(schedules), last_(steady_seconds()) {
   if (!session.first() || session.options().checkpoint_steps == 0) return;
   CheckpointInputs inputs;
@@ -113,8 +135,8 @@ SceneCheckpoints::SceneCheckpoints(Session& session, const SceneJob& job, const 
   inputs.text = HostArray::copy_of(text.data, text.dtype, {text.size(0), text.size(1)});
   inputs.tags = HostArray::copy_of(tags.data(), DType::u8, {static_cast<std::int64_t>(tags.size())});
   const TransformerConfig& t = session.config().transformer;
-  inputs.visual_rows = HostArray::copy_of(nullptr, DType::f32, {0, t.video_row()});
-  inputs.audio_rows = HostArray::copy_of(nullptr, DType::f32, {0, t.audio_channels});
+  inputs.visual_rows = array_of(conditions.visual, t.video_row());
+  inputs.audio_rows = array_of(conditions.audio, t.audio_channels);
   CheckpointOptions options;
   options.locking = locking_of(session);
   options.scratch = session.options().scratch;

@@ -8,6 +8,7 @@
 #include "checkpoint/resume.h"
 #include "checkpoint/writer.h"
 #include "render/denoise.h"
+#include "render/media_latents.h"
 #include "render/scene_render.h"
 
 namespace h3 {
@@ -20,9 +21,10 @@ nlohmann::ordered_json checkpoint_identity(Session& session, const SceneJob& job
 std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJob& job,
                                            const nlohmann::ordered_json& identity);
 
-// Text states and latents of a stopped render, whole on every rank.
+// Text states, conditions and latents of a stopped render, whole on every rank.
 struct ResumedScene {
   LatentState state;
+  ConditionValues conditions;
   Buffer text_memory;
   Tensor text;  // host
 };
@@ -31,10 +33,12 @@ std::optional<ResumedScene> share_checkpoint(Session& session, const std::option
 
 class SceneCheckpoints {
  public:
-  // Rank 0 writes; other ranks hold an object that does nothing. `identity` as above; `text` are the states [L, width].
+  // Rank 0 writes; other ranks hold an object that does nothing. `identity` as above; `text` are the states [L, width],
+  // `conditions` the rows that the transformer takes beside them.
   // `claim` (may be null) is asked before files get their names.
   SceneCheckpoints(Session& session, const SceneJob& job, const nlohmann::ordered_json& identity, const Tensor& text,
-                   const std::vector<std::uint8_t>& tags, const SchedulePair& schedules, const Claim* claim);
+                   const std::vector<std::uint8_t>& tags, const ConditionValues& conditions,
+                   const SchedulePair& schedules, const Claim* claim);
   // Whether the state after this step is to be kept, by --checkpoint-steps and --checkpoint-seconds. Collective.
   bool due(std::int64_t step, std::int64_t steps);
   void keep(const LatentState& state);

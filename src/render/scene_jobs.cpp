@@ -16,9 +16,11 @@ void SceneJobs::require_all_good() const {
   throw UserError(all);
 }
 
-Presentation present_scene(const Scene& scene, const ModelConfig& model, const Tokenizer& tokenizer) {
+Presentation present_scene(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer) {
+  const Scene& scene = job.scene;
   PresentationRequest request;
   request.prompt = scene.prompt;
+  request.media = presented(job.media);
   PresentationLimits limits;
   limits.prompt_tokens = scene.max_prompt_tokens;
   limits.rows = scene.max_rows;
@@ -29,11 +31,23 @@ Presentation present_scene(const Scene& scene, const ModelConfig& model, const T
   }
 }
 
-// The tasks that this program renders so far.
-static void check_task(const Scene& scene) {
-  const char* field = scene.first_frame ? "first_frame" : scene.last_frame ? "last_frame" : "references";
-  if (scene.has_keyframes() || !scene.references.empty())
-    throw UserError(scene.where, field, "", "pictures, clips and sounds as input are not supported by this version");
+nlohmann::ordered_json scene_identity(const SceneJob& job) {
+  return with_contents(to_json(job.scene), job.contents);
+}
+
+static SceneJob prepare_scene(Scene scene, const SceneDefaults& defaults, const ModelConfig& model,
+                              const Tokenizer* tokenizer, MediaInspector& inspector) {
+  check_files(scene);
+  SceneJob job;
+  Resolved resolved = resolve(scene, defaults, inspector.keyframe_size(scene));
+  job.geometry = resolved.geometry;
+  job.notes = std::move(resolved.notes);
+  job.warnings = std::move(resolved.warnings);
+  job.media = inspector.items(scene, job.geometry, model, job.warnings);
+  job.contents = inspector.contents(scene);
+  job.scene = std::move(scene);
+  if (tokenizer) present_scene(job, model, *tokenizer);
+  return job;
 }
 
 Tokenizer load_tokenizer(const ModelFolder& model) {
@@ -54,17 +68,10 @@ SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vec
   defaults.canvas = {model.canvas_short_edge, model.canvas_max_pixels};
   defaults.shift = model.video_shift;
   defaults.audio_shift = model.audio_shift;
-  for (Scene& scene : list.scenes) {
+  MediaInspector inspector;
+  for (const Scene& scene : list.scenes) {
     try {
-      check_task(scene);
-      SceneJob job;
-      Resolved resolved = resolve(scene, defaults);
-      job.scene = std::move(scene);
-      job.geometry = resolved.geometry;
-      job.notes = std::move(resolved.notes);
-      job.warnings = std::move(resolved.warnings);
-      if (tokenizer) present_scene(job.scene, model, *tokenizer);
-      jobs.good.push_back(std::move(job));
+      jobs.good.push_back(prepare_scene(scene, defaults, model, tokenizer, inspector));
     } catch (const UserError& e) {
       jobs.bad.push_back({scene.name, e.what()});
     }
@@ -95,7 +102,7 @@ Existing find_existing(const fs::path& folder, const SceneJob& job, const Render
   };
   try {
     const auto manifest = nlohmann::ordered_json::parse(read_file(path));
-    const nlohmann::ordered_json wanted = to_json(job.scene), found = manifest.at("scene");
+    const nlohmann::ordered_json wanted = scene_identity(job), found = manifest_identity(manifest);
     compare("model.identity", manifest.at("model").at("identity"), by.model_identity);
     compare("numerics.precision", manifest.at("numerics").at("precision"), by.precision);
     compare("numerics.vae_profile", manifest.at("numerics").at("vae_profile"), by.vae_profile);

@@ -27,8 +27,11 @@ Tokenizer load_tokenizer(const ModelFolder& model);
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
                          const ModelConfig& model, const Tokenizer* tokenizer);
 
-// The scene's prompt as the text encoder sees it. Throws UserError naming the scene (text/presentation.h).
-Presentation present_scene(const Scene& scene, const ModelConfig& model, const Tokenizer& tokenizer);
+// The scene's media and prompt as the text encoder sees them. Throws UserError naming the scene (text/presentation.h).
+Presentation present_scene(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer);
+
+// What makes a scene this scene and no other: its JSON with every file replaced by the hash of its content.
+nlohmann::ordered_json scene_identity(const SceneJob& job);
 
 // Makes the folder where it is missing and tries to write into it. Throws UserError naming --output.
 void check_output_folder(const std::filesystem::path& folder);

@@ -18,7 +18,8 @@ static double cost_of(Session& s, const SceneJob& job) {
   PlanRequest request;
   request.model = s.config();
   request.geometry = job.geometry;
-  request.text_rows = present_scene(job.scene, s.config(), s.tokenizer()).rows();
+  request.text_rows = present_scene(job, s.config(), s.tokenizer()).rows();
+  add_conditions(request, job.media);
   request.evaluations = static_cast<int>(job.scene.evaluations);
   request.row_shares = {1.0};
   request.head_shares = {1.0};

@@ -10,11 +10,13 @@
 #include "render/denoise.h"
 #include "render/dump.h"
 #include "render/manifest.h"
+#include "render/media_latents.h"
 #include "render/scene_checkpoint.h"
 #include "render/scene_jobs.h"
 #include "render/scene_writer.h"
 #include "sampling/noise.h"
 #include "text/text_encoder.h"
+#include "text/vision_tower.h"
 #include "transformer/packed_sequence.h"
 #include "vae/audio_decoder.h"
 #include "vae/video_decode.h"
@@ -40,18 +42,21 @@ class SceneRender {
   std::unique_ptr<SceneWriter> run() {
     facts_.hosts = s_.communicator().gather_text(s_.cluster().host());
     facts_.model_identity = s_.model_identity(times_);
-    presentation_ = present_scene(job_.scene, s_.config(), s_.tokenizer());
+    presentation_ = present_scene(job_, s_.config(), s_.tokenizer());
     const nlohmann::ordered_json identity = checkpoint_identity(s_, job_, times_);
     std::optional<ResumedScene> resumed = look_for_checkpoint(identity);
     enter("text");
     idle_.work_begins();
     facts_.idle_seconds = idle_.last();
+    if (!resumed) read_media();
     encode_text(resumed);
+    if (!resumed) encode_conditions();
     lay_out();
     announce();
-    checkpoints_.emplace(s_, job_, identity, text_, presentation_.tags, schedules_, claim_.get());
+    const LatentState initial = resumed ? take_up(*resumed) : draw_latents();
+    checkpoints_.emplace(s_, job_, identity, text_, presentation_.tags, conditions_, schedules_, claim_.get());
     enter("denoise");
-    const LatentState latents = sample(resumed);
+    const LatentState latents = sample(initial);
     enter("decode");
     facts_.video_hash = hash_hex(latents.video.data(), latents.video.size() * sizeof(float));
     facts_.audio_hash = hash_hex(latents.audio.data(), latents.audio.size() * sizeof(float));
@@ -93,6 +98,24 @@ class SceneRender {
     return share_checkpoint(s_, found);
   }
 
+  void read_media() {
+    if (job_.media.empty()) return;
+    StageTimer timer(times_, "media");
+    s_.fail_if_asked("media");
+    media_ = share_media(s_, job_.scene, job_.media);
+  }
+
+  VisionFeatures look(const WeightSet& weights) {
+    const std::vector<VisionPixels> pixels = vision_pixels(job_.media, media_);
+    if (pixels.empty()) return {};
+    StageTimer timer(times_, "vision");
+    VisionTower tower(s_.machine(), s_.communicator(), s_.config().text.vision, weights);
+    std::vector<VisionGrid> grids;
+    for (const VisionPixels& item : pixels) grids.push_back(item.grid);
+    facts_.vision_ranks = tower.participants(grids);
+    return tower.encode(s_.queue(), pixels);
+  }
+
   void encode_text(std::optional<ResumedScene>& resumed) {
     if (resumed) {
       text_ = resumed->text;
@@ -100,10 +123,11 @@ class SceneRender {
       return;
     }
     const WeightSet& weights = s_.weights(Component::text_encoder, times_);
+    const VisionFeatures vision = look(weights);
     StageTimer timer(times_, "text");
     s_.fail_if_asked("text");
     TextEncoder encoder(s_.machine(), s_.communicator(), s_.config().text, weights);
-    states_ = encoder.encode(s_.queue(), presentation_);
+    states_ = encoder.encode(s_.queue(), presentation_, vision.embeddings ? &vision : nullptr);
     facts_.text_ranks = states_.participants;
     facts_.text_scheme = states_.sharding == TextSharding::rows ? "by rows" : "by outputs";
     text_ = states_.hidden;
@@ -113,8 +137,25 @@ class SceneRender {
                    s_.group().size(), facts_.text_scheme);
   }
 
+  void encode_conditions() {
+    if (job_.media.empty()) return;
+    enter("encode");
+    s_.fail_if_asked("encode");
+    latents_ = encode_media(s_, job_.media, media_, job_.scene.posterior, times_,
+                            [&](const std::string& item) { control_.progress("encoding " + item); });
+    media_.clear();
+    facts_.encoded = true;
+    for (std::size_t i = 0; i < latents_.visual.size(); ++i)
+      dump_.add("condition" + std::to_string(i), latents_.visual[i].batch());
+    for (std::size_t i = 0; i < latents_.audio.size(); ++i)
+      dump_.add("audio_condition" + std::to_string(i), latents_.audio[i].tensor());
+    if (s_.first()) spdlog::info("references encoded: {}", summary(job_.media));
+  }
+
   void lay_out() {
     SequenceRequest request;
+    request.keyframes = keyframes(job_.media);
+    request.references = packed_references(job_.media);
     request.text_tags = presentation_.tags;
     request.target = {job_.geometry.latent_frames, job_.geometry.latent_height, job_.geometry.latent_width};
     request.audio_latents = job_.geometry.audio_latents;
@@ -140,6 +181,7 @@ class SceneRender {
     plan.model = s_.config();
     plan.geometry = job_.geometry;
     plan.text_rows = presentation_.rows();
+    add_conditions(plan, job_.media);
     plan.evaluations = schedules_.video.evaluations();
     plan.ranks = s_.group().size();
     plan.row_shares = s_.row_shares();
@@ -159,14 +201,17 @@ class SceneRender {
       ranks += fmt::format("{}{} on {}: {} rows, {} heads{}", r ? "; " : "", r, facts_.hosts[r], p.rows, p.heads,
                            p.rows == 0 && p.heads == 0 ? " (share 0: idle)" : "");
     }
-    spdlog::info("plan: {}x{}, {} frames, {} rows, {} evaluations, {:.3f} TFLOP each; exchange {}; ranks {}; {} free",
+    spdlog::info("plan: {}x{}, {} frames, {} rows{}, {} evaluations, {:.3f} TFLOP each; exchange {}; ranks {}; {} free",
                  job_.geometry.width, job_.geometry.height, job_.geometry.frames, facts_.plan.rows,
-                 schedules_.video.evaluations(), facts_.plan.step_flops / 1e12, name_of(facts_.plan.pattern), ranks,
+                 job_.media.empty() ? "" : " with " + summary(job_.media), schedules_.video.evaluations(),
+                 facts_.plan.step_flops / 1e12, name_of(facts_.plan.pattern), ranks,
                  bytes_text(static_cast<double>(s_.machine().free_memory())));
   }
 
-  LatentState initial_latents() const {
+  // What the first step sees: conditions that stay as they are, and noise.
+  LatentState draw_latents() {
     NoiseRequest request;
+    for (const LatentVolume& latent : latents_.visual) request.conditions.push_back(latent.shape);
     request.recipe = job_.scene.noise;
     request.seed = job_.scene.seed;
     request.video = Shape{s_.config().transformer.video_channels, job_.geometry.latent_frames,
@@ -174,19 +219,24 @@ class SceneRender {
     request.audio_latents = job_.geometry.audio_latents;
     request.audio_channels = s_.config().transformer.audio_channels;
     Noise noise = draw_noise(request);
+    conditions_ = condition_values(s_.config().transformer, latents_, request.recipe, noise.conditions);
     return {std::move(noise.video), std::move(noise.audio), 0, {}, {}};
   }
 
-  LatentState sample(const std::optional<ResumedScene>& resumed) {
+  LatentState take_up(ResumedScene& resumed) {
+    conditions_ = std::move(resumed.conditions);
+    return std::move(resumed.state);
+  }
+
+  LatentState sample(const LatentState& initial) {
     Transformer& transformer = s_.transformer(times_);
     StageTimer timer(times_, "denoise");
     SamplerOptions options;
     options.kind = job_.scene.sampler;
     options.audio = job_.scene.audio_correction;
     options.carry = *job_.scene.shift / *job_.scene.audio_shift;
-    const LatentState initial = resumed ? resumed->state : initial_latents();
-    dump_latents("rows.initial", initial);
-    transformer.begin(s_.queue(), clip_, facts_.plan.shards, text_, {},
+    dump_first_rows(initial);
+    transformer.begin(s_.queue(), clip_, facts_.plan.shards, text_, conditions_.rows(),
                       schedule_timesteps(schedules_.video.timesteps, schedules_.audio.timesteps));
     DenoiseCalls calls;
     calls.step = [&](const StepReport& report) {
@@ -214,6 +264,15 @@ class SceneRender {
                                   s_.config().transformer, plan_sampler(options, schedules_), initial, calls);
     facts_.exchange_seconds = transformer.exchange_seconds() - exchange_before;
     return latents;
+  }
+
+  // All rows that the first step sees, conditions first.
+  void dump_first_rows(const LatentState& initial) {
+    if (s_.options().dump.empty()) return;
+    LatentState all = initial;
+    all.video.insert(all.video.begin(), conditions_.visual.begin(), conditions_.visual.end());
+    all.audio.insert(all.audio.begin(), conditions_.audio.begin(), conditions_.audio.end());
+    dump_latents("rows.initial", all);
   }
 
   void dump_latents(const std::string& name, const LatentState& state) {
@@ -301,6 +360,9 @@ class SceneRender {
   ClaimStatus status_;
   TextStates states_;
   Tensor text_;  // host [L, width]: encoded, or from a checkpoint
+  std::vector<MediaPixels> media_;
+  MediaLatents latents_;
+  ConditionValues conditions_;
   std::optional<SceneCheckpoints> checkpoints_;
   Clip clip_;
   SchedulePair schedules_;

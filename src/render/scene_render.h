@@ -8,6 +8,7 @@
 #include "render/idle_time.h"
 #include "render/progress.h"
 #include "render/run_control.h"
+#include "render/scene_media.h"
 #include "render/session.h"
 #include "scene/scene.h"
 #include "scene/scene_rules.h"
@@ -18,6 +19,8 @@ namespace h3 {
 struct SceneJob {
   Scene scene;
   ClipGeometry geometry;
+  std::vector<MediaItem> media;                 // in packed order
+  std::map<std::string, std::string> contents;  // hashes of its files, by absolute name
   std::vector<std::string> notes, warnings;
 };
 

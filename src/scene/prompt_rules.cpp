@@ -72,9 +72,10 @@ std::vector<std::size_t> times_in(std::string_view prompt) {
 }  // namespace
 
 std::size_t most_sounds(const Scene& scene) {
-  return static_cast<std::size_t>(std::count_if(
-      scene.references.begin(), scene.references.end(),
-      [](const Reference& r) { return r.kind == ReferenceKind::audio || (r.kind == ReferenceKind::video && r.soundtrack); }));
+  return static_cast<std::size_t>(
+      std::count_if(scene.references.begin(), scene.references.end(), [](const Reference& r) {
+        return r.kind == ReferenceKind::audio || (r.kind == ReferenceKind::video && r.soundtrack);
+      }));
 }
 
 void check_prompt_labels(const Scene& scene, std::size_t sounds) {

@@ -210,8 +210,9 @@ static const std::vector<Key<Scene>>& scene_keys() {
       choice_key("reference_size", &S::reference_size,
                  "of reference pictures: full, the short edge is the model's (2048); match, at most the canvas' area; "
                  "max, at most the model's short edge"),
-      choice_key("posterior", &S::posterior,
-                 "what becomes of an encoded picture or clip: the release's sample (seed 42), or the mean as in ComfyUI"),
+      choice_key(
+          "posterior", &S::posterior,
+          "what becomes of an encoded picture or clip: the release's sample (seed 42), or the mean as in ComfyUI"),
       choice_key("alpha", &S::alpha, "transparent pixels of the files given: their colour as stored, or over white"),
       flag_key("downmix", &S::downmix, "mix sounds of more than two channels to stereo; otherwise they are refused"),
       choice_key("quantize", &S::quantize, "how pixels become 8 bits"),

@@ -53,6 +53,7 @@ class AudioEncoder {
 struct AudioRows {
   Shape shape;
   std::vector<float> values;
+  Tensor tensor() { return Tensor(values.data(), shape, DType::f32); }
 };
 
 // Collective. Encodes stereo sounds, each [2, n] f32 on the host and equal on every rank; every rank gets all rows.

@@ -18,6 +18,8 @@ struct LatentVolume {
   Shape shape;
   std::vector<float> values;
   Tensor tensor() { return Tensor(values.data(), shape, DType::f32); }
+  // The same with a batch axis of one in front.
+  Tensor batch() { return Tensor(values.data(), {1, shape[0], shape[1], shape[2], shape[3]}, DType::f32); }
 };
 
 // Collective. Moments of `frames` [n, height, width, 3] u8 on the host, contiguous and equal on every rank: mean and
