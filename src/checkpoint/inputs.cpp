@@ -14,8 +14,8 @@ constexpr char kKind[] = "h3render inputs";
 constexpr DatasetNote kText{"text", "row, feature", "1", "hidden states of the text encoder that condition the scene"};
 constexpr DatasetNote kTags{"tags", "row", "1", "modality of each text row: 1 text, 0 vision"};
 constexpr DatasetNote kVisual{"condition_video", "row, feature", "1",
-                              "latents of keyframes and reference pictures and clips, in packed order"};
-constexpr DatasetNote kAudio{"condition_audio", "row, channel", "1", "latents of reference sounds, in packed order"};
+                              "rows of given pictures and clips as the transformer takes them, in packed order"};
+constexpr DatasetNote kAudio{"condition_audio", "row, channel", "1", "latents of given sounds, in packed order"};
 constexpr DatasetNote kLayout{"layout", "none", "none", "JSON: what packing the sequence needs beside the rows"};
 constexpr DatasetNote kScene{"scene", "none", "none", "JSON: the scene with every setting resolved"};
 constexpr DatasetNote kAdapters{"adapters", "none", "none", "JSON: the adapters bound to the model"};

@@ -44,6 +44,32 @@ void add_video(std::vector<LinearShape>& shapes, const VideoVaeConfig& c, DType 
   biased(c.ratio_t() * c.ratio_s() * c.ratio_s() * c.out_channels, w, DType::f32);
 }
 
+void add_vision(std::vector<LinearShape>& shapes, const VisionConfig& c, DType dtype) {
+  const auto biased = [&](std::int64_t n, std::int64_t k) { shapes.push_back({k, n, dtype, dtype, dtype}); };
+  const std::int64_t merged = c.merge * c.merge * c.hidden;
+  biased(c.hidden, c.in_channels * c.temporal_patch * c.patch * c.patch);
+  biased(3 * c.hidden, c.hidden);
+  biased(c.hidden, c.hidden);
+  biased(c.ffn, c.hidden);
+  biased(c.hidden, c.ffn);
+  biased(merged, merged);
+  biased(c.out_hidden, merged);
+}
+
+// The audio encoder's; its "pooling" averages heads and runs of features into the latent channels.
+void add_audio(std::vector<LinearShape>& shapes, const AudioVaeConfig& c) {
+  const std::int64_t wide = c.latent_dim, narrow = c.latent_channels;
+  const auto add = [&](std::int64_t n, std::int64_t k, bool bias) {
+    shapes.push_back({k, n, DType::f32, DType::f32, bias ? std::optional(DType::f32) : std::nullopt});
+  };
+  add(3 * wide, wide, true);
+  add(narrow, wide, false);
+  add(narrow, narrow, true);
+  add(narrow, wide, true);
+  add(2 * narrow, narrow, true);
+  add(narrow, 2 * narrow, true);
+}
+
 }  // namespace
 
 std::vector<LinearShape> linear_shapes(const ModelConfig& config, Precision precision, VaeProfile profile) {
@@ -51,7 +77,9 @@ std::vector<LinearShape> linear_shapes(const ModelConfig& config, Precision prec
   const DType dtype = precision == Precision::f32 ? DType::f32 : DType::bf16;
   add_transformer(shapes, config.transformer, dtype);
   add_text(shapes, config.text, dtype);
+  add_vision(shapes, config.text.vision, dtype);
   add_video(shapes, config.video_vae, profile == VaeProfile::F ? DType::f32 : DType::f16);
+  add_audio(shapes, config.audio_vae);
   return shapes;
 }
 

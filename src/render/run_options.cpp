@@ -118,7 +118,7 @@ const std::vector<Option>& options() {
            "safetensors, for parity checks"),
       text("scratch", "DIR", &RunOptions::scratch, "folder for weights that do not fit into /dev/shm"),
       text("fail", "RANK:STAGE", &RunOptions::fail,
-           "tests: make one rank fail in a stage (validate, load, text, step, decode)"),
+           "tests: make one rank fail in a stage (validate, load, media, text, encode, step, decode)"),
   };
   return all;
 }

@@ -207,7 +207,7 @@ class Itemizer {
     item.field = field;
     item.kind = MediaKind::sound;
     take_sound(item, field, file, sound);
-    if (sound.sound_seconds() > target_.seconds())
+    if (sound.sound_seconds() > target_.seconds() + 1.0 / frames_per_second)
       warn(field, fmt::format("its first {:.2f} of {:.2f} s are taken, as long as the scene is", target_.seconds(),
                               sound.sound_seconds()));
     items_.push_back(item);
