@@ -26,7 +26,7 @@ class Media : public ::testing::Test {
   }
   const fs::path& folder() const { return folder_.path(); }
   fs::path output() const { return folder_.path() / "out"; }
-  std::string clip(const std::string& name, int frames, const Sound& sound = silence(0)) const {
+  std::string clip(const std::string& name, int frames, const Sound& soundtrack = silence(0)) const {
     return write_clip(folder() / name, std::vector<Image>(static_cast<std::size_t>(frames), smooth_picture(64, 48)),
                       sound);
   }
