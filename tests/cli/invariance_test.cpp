@@ -3,9 +3,10 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 
-#include "cli/program.h"
+#include "cli/media_files.h"
 
 namespace h3::test {
 
@@ -64,6 +65,28 @@ Json short_scene() {
   return scene;
 }
 
+// The media of the reference data, written once.
+std::string medium(const std::string& name) {
+  static const TemporaryFolder folder;
+  static const bool written = (write_golden_media(folder.path()), true);
+  EXPECT_TRUE(written);
+  return (folder.path() / name).string();
+}
+
+Json keyframe_scene() {
+  Json scene = short_scene();
+  scene["first_frame"] = medium("first.png");
+  scene["last_frame"] = medium("last.png");
+  return scene;
+}
+
+Json reference_scene() {
+  Json scene = short_scene();
+  scene["references"] = {
+      {{"image", medium("image.png")}}, {{"video", medium("clip.mkv")}}, {{"audio", medium("sound.wav")}}};
+  return scene;
+}
+
 constexpr auto even = Shares::even, uneven = Shares::uneven, one_empty = Shares::one_empty;
 const std::string gather = "all-gather", to_all = "all-to-all", automatic = "auto";
 
@@ -95,6 +118,61 @@ TEST(Invariance, RowAndHeadSharesOfTheirOwn) {
                                     {2, even, to_all, 4, 1, {"--shares", "1,3", "--head-shares", "1,0"}}});
 }
 
+TEST(Invariance, Keyframes) {
+  expect_equal_bits(keyframe_scene(), {{2, uneven, to_all, 3, 0},
+                                       {3, one_empty, gather, 1, 50},
+                                       {5, even, automatic, 3, 50},
+                                       {8, uneven, gather, 1, 0},
+                                       {11, one_empty, to_all, 1, 50}});
+}
+
+TEST(Invariance, References) {
+  expect_equal_bits(reference_scene(), {{2, even, gather, 1, 50},
+                                        {3, uneven, to_all, 3, 0},
+                                        {5, one_empty, automatic, 1, 50},
+                                        {8, even, to_all, 3, 0},
+                                        {11, uneven, gather, 1, 0}});
+}
+
+// Keyframes, guides and references in one sequence, means instead of samples, four tiles to encode.
+TEST(Invariance, ComfyLayout) {
+  Json scene = reference_scene();
+  scene["width"] = scene["height"] = 288;
+  scene["evaluations"] = 1;
+  scene["layout"] = scene["noise"] = "comfy";
+  scene["posterior"] = "mean";
+  scene["reference_size"] = "match";
+  scene["first_frame"] = medium("first.png");
+  scene["guides"] = {{{"image", medium("last.png")}, {"frame", 11}}, {{"audio", medium("sound.wav")}, {"frame", -8}}};
+  expect_equal_bits(scene, {{2, uneven, to_all, 1, 0}, {3, one_empty, gather, 3, 50}, {5, even, automatic, 1, 0}});
+}
+
+TEST(Invariance, MediaInBfloat16) {
+  expect_equal_bits(reference_scene(), {{2, uneven, to_all, 3, 0}, {3, even, gather, 1, 50}},
+                    {"--precision", "bf16", "--vae-profile", "R"});
+}
+
+// What must not be equal: order, soundtrack and place of media are meaning.
+TEST(Invariance, HashesSeeTheMedia) {
+  std::vector<Json> scenes{reference_scene(), keyframe_scene()};
+  const auto change = [&](Json scene, const std::function<void(Json&)>& edit) {
+    edit(scene);
+    scenes.push_back(scene);
+  };
+  change(reference_scene(), [](Json& s) { std::swap(s["references"][0], s["references"][1]); });
+  change(reference_scene(), [](Json& s) { s["references"][1]["soundtrack"] = false; });
+  change(reference_scene(), [](Json& s) { s["posterior"] = "mean"; });
+  change(reference_scene(), [](Json& s) { s["reference_size"] = "max"; });
+  change(keyframe_scene(), [](Json& s) { s.erase("first_frame"); });
+  change(keyframe_scene(), [](Json& s) { s.erase("last_frame"); });
+  change(keyframe_scene(), [](Json& s) { std::swap(s["first_frame"], s["last_frame"]); });
+  std::map<Hashes, std::string> seen;
+  for (const Json& scene : scenes) {
+    const auto [it, is_new] = seen.emplace(hashes_of(Render(scene).manifest()), scene.dump());
+    EXPECT_TRUE(is_new) << scene.dump() << " and " << it->second;
+  }
+}
+
 TEST(Invariance, FullProduct) {
   if (!full_run()) GTEST_SKIP() << "set H3RENDER_FULL for all combinations";
   std::vector<Cut> cuts;
@@ -104,6 +182,8 @@ TEST(Invariance, FullProduct) {
         for (const int chunks : {1, 3})
           for (const int row_chunk : {0, 50}) cuts.push_back({ranks, shares, exchange, chunks, row_chunk});
   expect_equal_bits(nano_scene(2), cuts);
+  expect_equal_bits(keyframe_scene(), cuts);
+  expect_equal_bits(reference_scene(), cuts);
 }
 
 TEST(Invariance, Threads) {

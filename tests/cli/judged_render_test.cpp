@@ -90,8 +90,12 @@ void expect_obeyed(Given given, int count, int ranks) {
     ASSERT_EQ(clip.frames.size(), 22u);
     expect_shows(judge(clip.frames, clip.sound), r.caption, text);
     // As measured, through the encoder of the MP4.
-    if (!r.first.rgb.empty()) EXPECT_GE(psnr(clip.frames.front(), r.first), 25) << text;
-    if (!r.last.rgb.empty()) EXPECT_GE(psnr(clip.frames.back(), r.last), 25) << text;
+    if (!r.first.rgb.empty()) {
+      EXPECT_GE(psnr(clip.frames.front(), r.first), 25) << text;
+    }
+    if (!r.last.rgb.empty()) {
+      EXPECT_GE(psnr(clip.frames.back(), r.last), 25) << text;
+    }
   }
 }
 

@@ -28,7 +28,7 @@ class Media : public ::testing::Test {
   fs::path output() const { return folder_.path() / "out"; }
   std::string clip(const std::string& name, int frames, const Sound& soundtrack = silence(0)) const {
     return write_clip(folder() / name, std::vector<Image>(static_cast<std::size_t>(frames), smooth_picture(64, 48)),
-                      sound);
+                      soundtrack);
   }
   static Json scene(const Json& keys) {
     Json scene = tiny_scene();

@@ -13,7 +13,10 @@ static const std::string everything = R"({
   "frames_policy": "snap", "seed": 18446744073709551615, "evaluations": 3, "sampler": "res_multistep",
   "audio_correction": "own", "shift": 6.5, "audio_shift": 3, "noise": "comfy", "sigmas": [1, 0.75, 0.5, 0],
   "audio_sigmas": [1.0, 0.5, 0.25, 0.0], "layout": "comfy", "first_frame": "a.png", "last_frame": "/b/c.png",
-  "references": [{"image": "i.png"}, {"video": "../v.mp4"}, {"audio": "s.wav"}, {"image": "i.png"}],
+  "references": [{"image": "i.png"}, {"video": "../v.mp4"}, {"audio": "s.wav"}, {"image": "i.png"},
+                 {"video": "w.mp4", "soundtrack": false}],
+  "guides": [{"image": "g.png", "audio": "g.wav", "frame": -3}, {"video": "h.mp4", "frame": 2}],
+  "reference_size": "match", "posterior": "mean",
   "alpha": "white", "downmix": true, "quantize": "trunc", "audio_trim": "none", "max_prompt_tokens": 10, "max_rows": 1000,
   "output": {"mp4": false, "wav": true, "frames": true, "sheet": false, "crf": 0, "preset": "slow", "audio_bitrate": 128000}})";
 
@@ -29,7 +32,16 @@ TEST(SceneKeys, ReadsEveryKey) {
   EXPECT_EQ(s.sigmas, (std::vector<double>{1, 0.75, 0.5, 0}));
   EXPECT_EQ(s.first_frame->path, "/scenes/a.png");
   EXPECT_EQ(s.last_frame->path, "/b/c.png");
-  ASSERT_EQ(s.references.size(), 4u);
+  ASSERT_EQ(s.references.size(), 5u);
+  EXPECT_TRUE(s.references[1].soundtrack);
+  EXPECT_FALSE(s.references[4].soundtrack);
+  ASSERT_EQ(s.guides.size(), 2u);
+  EXPECT_EQ(s.guides[0].image->path, "/scenes/g.png");
+  EXPECT_EQ(s.guides[0].audio->given, "g.wav");
+  EXPECT_EQ(s.guides[0].frame, -3);
+  EXPECT_EQ(s.guides[1].video->given, "h.mp4");
+  EXPECT_EQ(s.reference_size, ReferenceSize::match);
+  EXPECT_EQ(s.posterior, Posterior::mean);
   EXPECT_EQ(s.references[1].kind, ReferenceKind::video);
   EXPECT_EQ(s.references[1].file.path, "/v.mp4");
   EXPECT_EQ(s.references[1].file.given, "../v.mp4");
