@@ -45,7 +45,7 @@ FrameTimes::FrameTimes(const std::vector<std::int64_t>& ticks, std::int64_t end,
   for (const double rate : candidates)
     if (take_constant_rate(ticks, end, tick, rate)) return;
   const auto position = [&](std::int64_t t) {
-    return static_cast<double>((t - ticks.front()) * tick.numerator) * slots_per_second /
+    return static_cast<double>(t - ticks.front()) * static_cast<double>(tick.numerator) * slots_per_second /
            static_cast<double>(tick.denominator);
   };
   for (const std::int64_t t : ticks) positions_.push_back(position(t));

@@ -65,6 +65,15 @@ FrameTimes times_of(const TimedPackets& span, std::int64_t packets, const AVStre
   return {span.ticks, std::max(end, span.ticks.back()), {stream.time_base.num, stream.time_base.den}, rates};
 }
 
+// A time so far from the others comes from damage; what follows need not count with it.
+void check_times(const Container& file, const TimedPackets& span, AVRational unit) {
+  constexpr double longest_days = 10, seconds_a_day = 86400;
+  if (span.count == 0) return;
+  const double length = (static_cast<double>(span.end) - static_cast<double>(span.start)) * av_q2d(unit);
+  if (length > longest_days * seconds_a_day || std::abs(seconds(span.start, unit)) > 365 * seconds_a_day)
+    throw UserError(file.path(), "", "", fmt::format("is damaged: its timestamps span {:.0f} s", length));
+}
+
 // A file that was cut off often ends without an error; then its packets end before the time that its header states.
 void check_complete(const Container& file, double held_seconds) {
   const AVFormatContext& format = file.format();
@@ -87,8 +96,11 @@ PacketScan scan_packets(const Container& file) {
     spans[index].add(*packet, packet->stream_index == video);
   }
   double held = 0;
-  for (unsigned i = 0; i < file.format().nb_streams; ++i)
-    held = std::max(held, seconds(spans[i].best().end, file.stream(static_cast<int>(i)).time_base));
+  for (unsigned i = 0; i < file.format().nb_streams; ++i) {
+    const AVRational unit = file.stream(static_cast<int>(i)).time_base;
+    check_times(file, spans[i].best(), unit);
+    held = std::max(held, seconds(spans[i].best().end, unit));
+  }
   check_complete(file, held);
 
   PacketScan scan;

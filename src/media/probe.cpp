@@ -51,6 +51,7 @@ static void add_sound(const Container& file, int index, const PacketScan& scan, 
                       MediaFacts& facts) {
   const AVCodecParameters& parameters = *file.stream(index).codecpar;
   check_channels(file.path(), parameters.ch_layout.nb_channels, options);
+  check_sound_start(file.path(), scan);
   const double begin = facts.kind == MediaKind::clip ? scan.video_start : scan.sound_start;
   facts.channels = parameters.ch_layout.nb_channels;
   facts.rate = parameters.sample_rate;

@@ -77,9 +77,11 @@ class SampleCollector {
   }
 
   void fill_pause(const AVFrame& frame) {
-    constexpr double shortest_pause = 0.1;
+    constexpr double shortest_pause = 0.1, longest_pause = 60;
     const double pause = time_of(frame) - start_ - seconds();
     if (pause < shortest_pause) return;
+    if (pause > longest_pause)
+      throw UserError(audio_.file().path(), "", "", fmt::format("has a pause of {:.0f} s in its sound", pause));
     for (auto& channel : channels_)
       channel.resize(channel.size() + static_cast<std::size_t>(std::llround(pause * rate_)), 0.0f);
   }

@@ -32,6 +32,14 @@ static Sound shifted(const Sound& sound, std::int64_t by) {
   return result;
 }
 
+void check_sound_start(const fs::path& path, const PacketScan& scan) {
+  constexpr double longest_offset = 60;
+  const double offset = scan.sound_start - scan.video_start;
+  if (scan.frames.size() > 0 && offset > longest_offset)
+    throw UserError(path.string(), "", "",
+                    fmt::format("has a sound that begins {:.0f} s after its first frame", offset));
+}
+
 // Where the sound begins after the clip's first frame, in samples; in a file without frames, where it begins before the
 // file's time zero, which is an encoder's padding. A difference within the rounding of the file's clock is none.
 static std::int64_t offset_of(const PacketScan& scan, const DecodedSound& decoded) {
@@ -40,6 +48,7 @@ static std::int64_t offset_of(const PacketScan& scan, const DecodedSound& decode
 }
 
 Sound read_stored_sound(const fs::path& path, const PacketScan& scan, const ReadOptions& options, double most_seconds) {
+  check_sound_start(path, scan);
   const double cut = std::max(0.0, (scan.frames.size() > 0 ? scan.video_start : 0) - scan.sound_start);
   const DecodedSound decoded = decode_sound(path, most_seconds + cut);
   if (decoded.sound.channels == 0) return decoded.sound;

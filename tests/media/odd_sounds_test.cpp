@@ -155,6 +155,15 @@ TEST(OddSounds, SoundIsCountedFromTheFirstFrame) {
   }
 }
 
+TEST(OddSounds, PausesAreSilenceUpToAMinute) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "x.mkv";
+  make_media(path, MadeVideo{.ticks = ticks_up_to(24)}, MadeSound{.sound = click_at(8000, 1, 1, 4000), .start = 30});
+  EXPECT_NEAR(loudest_second(read_sound(path)), 30.5, 2e-3);
+  make_media(path, MadeVideo{.ticks = ticks_up_to(24)}, MadeSound{.sound = click_at(8000, 1, 1, 4000), .start = 90});
+  expect_has(refused_sound(path), "has a sound that begins 90 s after its first frame");
+}
+
 TEST(OddSounds, LongSoundsAreNotDecodedToBeProbed) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "x.wav";
