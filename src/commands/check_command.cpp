@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "commands/commands.h"
 #include "commands/run_command_options.h"
+#include "render/partition_use.h"
 #include "render/progress.h"
 #include "render/run_plan.h"
 #include "render/scene_jobs.h"
@@ -31,7 +32,7 @@ void print_model(const ModelFolder& model) {
   std::printf("model %s: layout %s\n", model.name().c_str(), model.layout_name().c_str());
   for (const Component c :
        {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
-    const FileSource* files = model.files(c);
+    const FileSource* files = model.files(c, opened_partitions(model).front());
     std::size_t bytes = 0;
     for (const PlannedTensor& tensor : model.plan(c).tensors) bytes += tensor.bytes();
     std::printf("  %-13s %5zu tensors, %s%s\n", std::string(name_of(c)).c_str(), model.plan(c).tensors.size(),
@@ -67,12 +68,12 @@ int run_check(const std::vector<std::string>& words) {
     return static_cast<int>(ExitCode::done);
   }
   start_log(line.log(), 0);
-  const ModelFolder model = open_model(line.required("model"));
+  const ModelFolder model = open_for_rendering(line.required("model"));
   print_model(model);
   if (line.words().empty() && model.paths().tokenizer.empty()) return static_cast<int>(ExitCode::done);
   const Tokenizer tokenizer = load_tokenizer(model);
   if (line.words().empty()) return static_cast<int>(ExitCode::done);
-  const SceneJobs jobs = prepare_scenes(line.words(), line.overrides(), model.config(), &tokenizer);
+  const SceneJobs jobs = prepare_scenes(line.words(), line.overrides(), model, &tokenizer);
   for (const SceneJob& job : jobs.good) print_job(job, present_scene(job, model.config(), tokenizer).rows());
   jobs.require_all_good();
   return static_cast<int>(ExitCode::done);

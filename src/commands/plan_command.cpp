@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "commands/commands.h"
 #include "commands/run_command_options.h"
+#include "render/partition_use.h"
 #include "render/run_plan.h"
 #include "render/scene_jobs.h"
 #include "weights/model_folder.h"
@@ -47,13 +48,11 @@ int run_plan(const std::vector<std::string>& words) {
   start_log(line.log(), 0);
   std::vector<std::string> overrides;
   const RunOptions options = run_options_from(line, overrides);
-  OpenOptions open;
-  open.weights = false;
-  const ModelFolder model = open_model(line.required("model"), open);
+  const ModelFolder model = open_for_rendering(line.required("model"), false);
   std::optional<Tokenizer> tokenizer;
   if (!line.has("text-rows")) tokenizer = load_tokenizer(model);
   if (line.words().empty()) throw UserError("h3render plan", "", "", "no scene was given");
-  const SceneJobs jobs = prepare_scenes(line.words(), overrides, model.config(), tokenizer ? &*tokenizer : nullptr);
+  const SceneJobs jobs = prepare_scenes(line.words(), overrides, model, tokenizer ? &*tokenizer : nullptr);
   jobs.require_all_good();
 
   nlohmann::ordered_json all = nlohmann::ordered_json::array();

@@ -90,6 +90,7 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
   m["model"] = {{"name", session.model().name()},
                 {"layout", session.model().layout_name()},
                 {"identity", facts.model_identity},
+                {"partition", std::string(name_of(job.partition))},
                 {"notes", session.model().notes()}};
   m["numerics"] = session.numerics();
   m["schedule"] = {{"evaluations", facts.video_sigmas.size() - 1},

@@ -1,5 +1,6 @@
-// Which of a model's two transformers renders a scene (spec/dit.md 0.3): FL2VA was trained for text and keyframes, Ref2VA
-// for references. A model with one of them renders every scene with it, and scenes of the other kind with a warning.
+// Which of a model's two transformers renders a scene (spec/dit.md 0.3): FL2VA was trained for text and keyframes,
+// Ref2VA for references. A model with one of them renders every scene with it, and scenes of the other kind with a
+// warning.
 #pragma once
 
 #include <string>

@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "render/manifest.h"
+#include "render/partition_use.h"
 
 namespace h3 {
 
@@ -14,6 +17,14 @@ void SceneJobs::require_all_good() const {
   std::string all;
   for (const BadScene& scene : bad) all += (all.empty() ? "" : "\n") + scene.message;
   throw UserError(all);
+}
+
+std::vector<Partition> SceneJobs::partitions() const {
+  std::vector<Partition> needed;
+  for (const Partition partition : {Partition::fl2va, Partition::ref2va})
+    if (std::any_of(good.begin(), good.end(), [&](const SceneJob& job) { return job.partition == partition; }))
+      needed.push_back(partition);
+  return needed;
 }
 
 Presentation present_scene(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer) {
@@ -35,7 +46,7 @@ nlohmann::ordered_json scene_identity(const SceneJob& job) {
   return with_contents(to_json(job.scene), job.contents);
 }
 
-static SceneJob prepare_scene(Scene scene, const SceneDefaults& defaults, const ModelConfig& model,
+static SceneJob prepare_scene(Scene scene, const SceneDefaults& defaults, const ModelFolder& model,
                               const Tokenizer* tokenizer, MediaInspector& inspector) {
   check_files(scene);
   SceneJob job;
@@ -43,10 +54,12 @@ static SceneJob prepare_scene(Scene scene, const SceneDefaults& defaults, const 
   job.geometry = resolved.geometry;
   job.notes = std::move(resolved.notes);
   job.warnings = std::move(resolved.warnings);
-  job.media = inspector.items(scene, job.geometry, model, job.warnings);
+  job.media = inspector.items(scene, job.geometry, model.config(), job.warnings);
   job.contents = inspector.contents(scene);
+  job.partition = partition_for(scene, model);
+  if (const std::string warning = partition_warning(scene, model); !warning.empty()) job.warnings.push_back(warning);
   job.scene = std::move(scene);
-  if (tokenizer) present_scene(job, model, *tokenizer);
+  if (tokenizer) present_scene(job, model.config(), *tokenizer);
   return job;
 }
 
@@ -58,12 +71,13 @@ Tokenizer load_tokenizer(const ModelFolder& model) {
 }
 
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
-                         const ModelConfig& model, const Tokenizer* tokenizer) {
+                         const ModelFolder& folder, const Tokenizer* tokenizer) {
   std::vector<Override> parsed;
   for (const std::string& text : overrides) parsed.push_back(parse_override(text));
   SceneList list = load_scenes({sources.begin(), sources.end()}, parsed);
   SceneJobs jobs;
   jobs.bad = std::move(list.bad);
+  const ModelConfig& model = folder.config();
   SceneDefaults defaults;
   defaults.canvas = {model.canvas_short_edge, model.canvas_max_pixels};
   defaults.shift = model.video_shift;
@@ -71,7 +85,7 @@ SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vec
   MediaInspector inspector;
   for (const Scene& scene : list.scenes) {
     try {
-      jobs.good.push_back(prepare_scene(scene, defaults, model, tokenizer, inspector));
+      jobs.good.push_back(prepare_scene(scene, defaults, folder, tokenizer, inspector));
     } catch (const UserError& e) {
       jobs.bad.push_back({scene.name, e.what()});
     }

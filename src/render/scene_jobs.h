@@ -18,6 +18,8 @@ struct SceneJobs {
   std::vector<BadScene> bad;
   // Throws one UserError with all messages where any scene is bad.
   void require_all_good() const;
+  // The transformers that the good scenes need.
+  std::vector<Partition> partitions() const;
 };
 
 // The tokenizer of a model. Throws UserError for synthetic weights without a folder, which have none.
@@ -25,7 +27,7 @@ Tokenizer load_tokenizer(const ModelFolder& model);
 
 // `tokenizer` null: prompts are not looked at.
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
-                         const ModelConfig& model, const Tokenizer* tokenizer);
+                         const ModelFolder& model, const Tokenizer* tokenizer);
 
 // The scene's media and prompt as the text encoder sees them. Throws UserError naming the scene (text/presentation.h).
 Presentation present_scene(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer);

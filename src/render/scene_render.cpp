@@ -229,7 +229,7 @@ class SceneRender {
   }
 
   LatentState sample(const LatentState& initial) {
-    Transformer& transformer = s_.transformer(times_);
+    Transformer& transformer = s_.transformer(job_.partition, times_);
     StageTimer timer(times_, "denoise");
     SamplerOptions options;
     options.kind = job_.scene.sampler;

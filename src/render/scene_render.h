@@ -21,6 +21,7 @@ struct SceneJob {
   ClipGeometry geometry;
   std::vector<MediaItem> media;                 // in packed order
   std::map<std::string, std::string> contents;  // hashes of its files, by absolute name
+  Partition partition = Partition::fl2va;       // the transformer that renders it
   std::vector<std::string> notes, warnings;
 };
 

@@ -8,6 +8,7 @@
 #include "render/claim_record.h"
 #include "render/linear_shapes.h"
 #include "render/numerics.h"
+#include "render/partition_use.h"
 #include "render/progress.h"
 #include "render/scene_jobs.h"
 #include "weights/identity.h"
@@ -40,7 +41,7 @@ Session::Session(Cluster& cluster, const RunOptions& options)
       options_(options),
       device_(make_rank_device(cluster, options)),
       queue_(machine().make_queue()),
-      model_(std::make_unique<ModelFolder>(open_model(options.model))) {
+      model_(std::make_unique<ModelFolder>(open_for_rendering(options.model))) {
   const bool on_gpu = machine().place() == Place::device;
   precision_ = precision_of(options, on_gpu);
   profile_ = vae_profile_of(options, on_gpu);
@@ -81,9 +82,11 @@ void Session::check_alone(const std::string& what) const {
 void Session::load_all(StageTimes& times) {
   together_ = true;
   model_identity(times);
-  for (const Component c :
-       {Component::text_encoder, Component::transformer, Component::video_vae, Component::audio_vae})
-    weights(c, times);
+  for (const Component c : {Component::text_encoder, Component::video_vae, Component::audio_vae}) weights(c, times);
+  for (const Partition partition : expected_) {
+    use_partition(partition);
+    weights(Component::transformer, times);
+  }
   together_ = false;
 }
 
@@ -96,6 +99,7 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
   LoadOptions load;
   load.precision = precision_;
   load.vae_profile = profile_;
+  load.partition = partition_;
   const WeightSet& set = weights_[component] = load_component(*model_, component, load, *weight_memory_);
   const double seconds = timer.stop();
   if (cluster_.rank() == 0)
@@ -104,7 +108,18 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
   return set;
 }
 
-Transformer& Session::transformer(StageTimes& times) {
+void Session::use_partition(Partition partition) {
+  if (partition == partition_) return;
+  transformer_.reset();
+  auto in_use = weights_.extract(Component::transformer);
+  if (other_transformer_) weights_[Component::transformer] = std::move(*other_transformer_);
+  other_transformer_.reset();
+  if (in_use) other_transformer_ = std::move(in_use.mapped());
+  partition_ = partition;
+}
+
+Transformer& Session::transformer(Partition partition, StageTimes& times) {
+  use_partition(partition);
   if (!transformer_) {
     const WeightSet& set = weights(Component::transformer, times);
     StageTimer timer(times, "load");
@@ -162,10 +177,13 @@ std::string Session::model_fingerprint() const {
   hasher.add(model_->layout_name());
   hasher.add(config_text(config()));
   if (!model_->paths().tokenizer.empty()) hasher.add(tokenizer_fingerprint(model_->paths().tokenizer));
-  for (const Component c :
-       {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae})
-    if (const FileSource* files = model_->files(c))
+  const auto add = [&](Component component, Partition partition) {
+    if (const FileSource* files = model_->files(component, partition))
       for (const SafetensorsFile& file : files->files()) hasher.add(fingerprint_of(file));
+  };
+  for (const Partition partition : opened_partitions(*model_)) add(Component::transformer, partition);
+  for (const Component c : {Component::text_encoder, Component::video_vae, Component::audio_vae})
+    add(c, Partition::fl2va);
   return fmt::format("{} ({})", model_->name(), hasher.hex());
 }
 

@@ -64,8 +64,10 @@ class Session {
   void load_all(StageTimes& times);
   // A component's weights, read by the node's ranks together when first asked for. Collective over the world.
   const WeightSet& weights(Component component, StageTimes& times);
-  // The transformer, made when first asked for. Collective.
-  Transformer& transformer(StageTimes& times);
+  // The transformers that scenes of this run will need; set before load_all.
+  void expect(std::vector<Partition> partitions) { expected_ = std::move(partitions); }
+  // The transformer of a partition, made when first asked for; the other's weights stay in host memory. Collective.
+  Transformer& transformer(Partition partition, StageTimes& times);
 
   // Identity of the model's components (DESIGN "Model identity"), hashed when first asked for. Collective over the
   // world.
@@ -83,6 +85,7 @@ class Session {
 
  private:
   void check_alone(const std::string& what) const;
+  void use_partition(Partition partition);
 
   Cluster& cluster_;
   RunOptions options_;
@@ -99,6 +102,9 @@ class Session {
   Residency residency_ = Residency::resident;
   std::unique_ptr<WeightMemory> weight_memory_;
   std::map<Component, WeightSet> weights_;
+  std::vector<Partition> expected_{Partition::fl2va};
+  Partition partition_ = Partition::fl2va;      // of the transformer in use
+  std::optional<WeightSet> other_transformer_;  // of the other partition
   std::unique_ptr<Transformer> transformer_;
   std::string identity_;
   std::string run_id_;
