@@ -46,6 +46,14 @@ nlohmann::ordered_json scene_identity(const SceneJob& job) {
   return with_contents(to_json(job.scene), job.contents);
 }
 
+static void check_rows(const SceneJob& job, std::int64_t text_rows) {
+  std::int64_t rows = text_rows + job.geometry.audio_rows() + job.geometry.video_rows();
+  for (const MediaItem& item : job.media) rows += item.visual_rows() + item.audio_rows();
+  if (rows > job.scene.max_rows)
+    throw UserError(job.scene.where, "max_rows", std::to_string(job.scene.max_rows),
+                    fmt::format("the scene takes {} rows with all its media", rows));
+}
+
 static SceneJob prepare_scene(Scene scene, const SceneDefaults& defaults, const ModelFolder& model,
                               const Tokenizer* tokenizer, MediaInspector& inspector) {
   check_files(scene);
@@ -59,7 +67,7 @@ static SceneJob prepare_scene(Scene scene, const SceneDefaults& defaults, const 
   job.partition = partition_for(scene, model);
   if (const std::string warning = partition_warning(scene, model); !warning.empty()) job.warnings.push_back(warning);
   job.scene = std::move(scene);
-  if (tokenizer) present_scene(job, model.config(), *tokenizer);
+  if (tokenizer) check_rows(job, present_scene(job, model.config(), *tokenizer).rows());
   return job;
 }
 

@@ -160,6 +160,11 @@ TEST_F(Media, SizesOfReferencePictures) {
   expect_says(line("max"), {"references[0].image: picture, 96x64 (6 rows)"});
 }
 
+TEST_F(Media, RowsAltogether) {
+  expect_says(checked({{"references", list(9, picture)}}), {"scene scene: 64x64"});
+  refused({{"references", list(9, picture)}, {"max_rows", 600}}, {"max_rows", "= 600", "rows with all its media"});
+}
+
 TEST_F(Media, ADamagedClipFailsItsSceneAlone) {
   clip("clip.mkv", 22);
   const Json good = scene({{"name", "good"}, {"first_frame", "picture.png"}});
