@@ -162,7 +162,7 @@ TEST_F(Media, SizesOfReferencePictures) {
 
 TEST_F(Media, RowsAltogether) {
   expect_says(checked({{"references", list(9, picture)}}), {"scene scene: 64x64"});
-  refused({{"references", list(9, picture)}, {"max_rows", 600}}, {"max_rows", "= 600", "rows with all its media"});
+  refused({{"references", list(9, picture)}, {"max_rows", 1000}}, {"max_rows", "= 1000", "rows with all its media"});
 }
 
 TEST_F(Media, ADamagedClipFailsItsSceneAlone) {
