@@ -1,6 +1,7 @@
 #include "render/manifest.h"
 
 #include "render/agreement.h"
+#include "render/file_contents.h"
 #include "render/version.h"
 
 namespace h3 {

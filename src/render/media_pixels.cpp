@@ -47,7 +47,7 @@ MediaPixels read_media(const MediaItem& item, const ReadOptions& options) {
   if (item.kind == MediaKind::clip && item.covers) {
     PacedClip clip(item.picture, options);
     for (Image frame; static_cast<std::int64_t>(media.frames.size()) < item.frames && clip.next(frame);)
-      media.frames.push_back(fitted(item, frame));
+      media.frames.push_back(fitted(item, resize_lanczos(frame, clip.width(), clip.height())));  // square pixels
   } else if (item.kind == MediaKind::clip) {
     media.frames = read_clip_frames(item.picture, options, item.frames, static_cast<int>(item.size.width),
                                     static_cast<int>(item.size.height));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "render/file_contents.h"
 #include "render/manifest.h"
 #include "render/partition_use.h"
 
@@ -38,7 +39,7 @@ Presentation present_scene(const SceneJob& job, const ModelConfig& model, const 
   try {
     return present(tokenizer, model.text, request, limits);
   } catch (const UserError& e) {
-    throw UserError(scene.where, "", "", e.what());
+    throw UserError(scene.where, scene.has_media() ? "prompt and media" : "", "", e.what());
   }
 }
 
@@ -55,7 +56,7 @@ static void check_rows(const SceneJob& job, std::int64_t text_rows) {
 }
 
 static SceneJob prepare_scene(Scene scene, const SceneDefaults& defaults, const ModelFolder& model,
-                              const Tokenizer* tokenizer, MediaInspector& inspector) {
+                              const Tokenizer* tokenizer, MediaInspector& inspector, FileContents& contents) {
   check_files(scene);
   SceneJob job;
   Resolved resolved = resolve(scene, defaults, inspector.keyframe_size(scene));
@@ -63,7 +64,7 @@ static SceneJob prepare_scene(Scene scene, const SceneDefaults& defaults, const 
   job.notes = std::move(resolved.notes);
   job.warnings = std::move(resolved.warnings);
   job.media = inspector.items(scene, job.geometry, model.config(), job.warnings);
-  job.contents = inspector.contents(scene);
+  job.contents = contents.of(scene);
   job.partition = partition_for(scene, model);
   if (const std::string warning = partition_warning(scene, model); !warning.empty()) job.warnings.push_back(warning);
   job.scene = std::move(scene);
@@ -91,9 +92,10 @@ SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vec
   defaults.shift = model.video_shift;
   defaults.audio_shift = model.audio_shift;
   MediaInspector inspector;
+  FileContents contents;
   for (const Scene& scene : list.scenes) {
     try {
-      jobs.good.push_back(prepare_scene(scene, defaults, folder, tokenizer, inspector));
+      jobs.good.push_back(prepare_scene(scene, defaults, folder, tokenizer, inspector, contents));
     } catch (const UserError& e) {
       jobs.bad.push_back({scene.name, e.what()});
     }

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "scene/choices.h"
 #include "scene/prompt_rules.h"
 #include "text/clip_sampling.h"
@@ -22,27 +20,6 @@ constexpr std::int64_t kFewestReferenceFrames = 22;  // below, the encoder has n
 
 std::int64_t legal_frames_within(std::int64_t frames) {
   return (frames - 5) / 17 * 17 + 5;
-}
-
-std::string hash_of_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  Hasher hasher;
-  std::vector<char> block(std::size_t{1} << 20);
-  while (in) {
-    in.read(block.data(), static_cast<std::streamsize>(block.size()));
-    hasher.add(block.data(), static_cast<std::size_t>(in.gcount()));
-  }
-  return hasher.hex();
-}
-
-template <typename F>
-void for_each_file(const Scene& scene, F&& f) {
-  for (const auto* file : {&scene.first_frame, &scene.last_frame})
-    if (*file) f(**file);
-  for (const Reference& r : scene.references) f(r.file);
-  for (const Guide& g : scene.guides)
-    for (const auto* file : {&g.image, &g.video, &g.audio})
-      if (*file) f(**file);
 }
 
 // Sides of a reference picture (spec/text.md 3.1).
@@ -295,34 +272,6 @@ std::vector<MediaItem> MediaInspector::items(const Scene& scene, const ClipGeome
   if (scene.posterior == Posterior::mean && !items.empty())
     warnings.push_back("posterior = mean: the release samples the latents of pictures and clips");
   return items;
-}
-
-std::map<std::string, std::string> MediaInspector::contents(const Scene& scene) {
-  std::map<std::string, std::string> result;
-  for_each_file(scene, [&](const MediaFile& file) {
-    const std::string path = file.path.string();
-    std::string& known = contents_[path];
-    if (known.empty()) known = hash_of_file(file.path);
-    result[path] = known;
-  });
-  return result;
-}
-
-Json with_contents(Json scene, const std::map<std::string, std::string>& contents) {
-  const auto replace = [&](Json& value) {
-    if (!value.is_string()) return;
-    const auto found = contents.find(value.get<std::string>());
-    if (found != contents.end()) value = "content " + found->second;
-  };
-  for (const char* key : {"first_frame", "last_frame"})
-    if (scene.contains(key)) replace(scene[key]);
-  for (const char* key : {"references", "guides"}) {
-    if (!scene.contains(key)) continue;
-    for (Json& item : scene[key])
-      for (const char* kind : {"image", "video", "audio"})
-        if (item.contains(kind)) replace(item[kind]);
-  }
-  return scene;
 }
 
 std::vector<PresentedMedia> presented(const std::vector<MediaItem>& items) {

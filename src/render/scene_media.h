@@ -1,5 +1,5 @@
-// A scene's keyframes, guides and references as the model takes them, in packed order: sizes, frames, sounds and the
-// hash of what the files hold, known from headers alone. What can be wrong with them is found here, for `check`, `plan`
+// A scene's keyframes, guides and references as the model takes them, in packed order: sizes, frames, sounds and rows,
+// known from headers alone. What can be wrong with them is found here, for `check`, `plan`
 // and the start of a render, so that nothing is loaded for a scene that cannot be rendered.
 #pragma once
 
@@ -53,22 +53,14 @@ class MediaInspector {
   std::vector<MediaItem> items(const Scene& scene, const ClipGeometry& geometry, const ModelConfig& model,
                                std::vector<std::string>& warnings);
 
-  // XXH3-128 of the content of each file that a scene names, by its absolute name.
-  std::map<std::string, std::string> contents(const Scene& scene);
-
  private:
   const MediaFacts& facts(const Scene& scene, const std::string& field, const MediaFile& file);
 
   std::map<std::string, MediaFacts> facts_;
-  std::map<std::string, std::string> contents_;
 };
 
 // How a scene wants its files to be read.
 ReadOptions read_options(const Scene& scene);
-
-// A scene as JSON with every file replaced by the hash of its content, so that scenes are compared by what their files
-// hold and not by where they lie. `contents` by absolute name; a file that is not in it stays as it is.
-Json with_contents(Json scene, const std::map<std::string, std::string>& contents);
 
 // The media as the text encoder is shown them (spec/text.md 2), and as the packed sequence lays them out (spec/dit.md
 // 3.2).

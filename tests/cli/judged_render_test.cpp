@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <random>
 
 #include "cli/program.h"
@@ -119,6 +120,23 @@ TEST(JudgedRender, ShowsWhatAReferenceShows) {
 }
 TEST(JudgedRender, SoundsLikeAReference) {
   expect_obeyed(Given::picture_and_sound, requests_of_a_kind(), 2);
+}
+
+// The scenes to copy show what their prompts and pictures say.
+TEST(JudgedRender, ScenesOfTheJobsFolder) {
+  const std::map<std::string, Caption> jobs{{"demo", {"red", "circle", "moves right", "black", "high"}},
+                                            {"first-and-last-frame", {"red", "circle", "moves right", "black", "high"}},
+                                            {"picture", {"green", "ring", "moves up", "navy", "high"}},
+                                            {"picture-and-sound", {"green", "ring", "moves right", "black", "low"}},
+                                            {"guides", {"red", "circle", "moves right", "black", "high"}}};
+  const TemporaryFolder folder;
+  for (const auto& [name, caption] : jobs) {
+    expect_done(h3render(render_words(source_path("jobs/" + name + ".json"), folder.path())));
+    const VideoFile clip = read_clip(folder.path() / (name + ".mp4"));
+    expect_shows(judge(clip.frames, clip.sound), caption, name);
+  }
+  // The nano model was not trained on clips; that one renders.
+  expect_done(h3render(render_words(source_path("jobs/picture-and-clip.json"), folder.path(), {"evaluations=2"})));
 }
 
 TEST(JudgedRender, ObeysItsCaption) {

@@ -114,6 +114,10 @@ TEST_F(Media, Shapes) {
   open.erase("height");
   expect_refused(h3render(render_words(write_scene(folder(), open), output())),
                  {"first_frame", "410x100", "1:4 to 4:1"}, output());
+  write_png(folder() / "portrait.png", smooth_picture(90, 160));
+  open["first_frame"] = "portrait.png";
+  const Result portrait = h3render({"check", write_scene(folder(), open), "--model", nano_path()});
+  expect_says(portrait.out, {"160x288", "canvas 160x288 from the shape of first_frame"});
   expect_says(checked({{"first_frame", "wide.png"}}), {"warning: first_frame is 410x100 and is stretched to 64x64"});
 }
 

@@ -57,14 +57,9 @@ Place first_place(const Caption& caption) {
 }
 
 Place last_place(const Caption& caption) {
-  Place p;
-  if (caption.motion == "moves right") p.x = 202;
-  if (caption.motion == "moves left") p.x = 54;
-  if (caption.motion == "moves up") p.y = 46;
-  if (caption.motion == "moves down") p.y = 146;
-  if (caption.motion == "grows") p.radius = 60;
-  if (caption.motion == "shrinks") p.radius = 24;
-  return p;
+  const Place first = first_place(caption);
+  const double changed = caption.motion == "grows" || caption.motion == "shrinks" ? 84 - first.radius : first.radius;
+  return {256 - first.x, 192 - first.y, changed};
 }
 
 Sound tone_of(const Caption& caption, double seconds) {
