@@ -176,6 +176,7 @@ std::unique_ptr<Claim> ClaimDesk::create(const std::string& scene, const fs::pat
   record.owner = this_process();
   record.scene = scene;
   record.batch = options_.batch;
+  record.parents = options_.parents;
   record.started = wall_seconds();
   if (!write_whole(fd, claim_text(record))) {
     const std::string why = reason();

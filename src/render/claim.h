@@ -22,7 +22,8 @@ struct ClaimOptions {
   double heartbeat_seconds = 10;   // how often an owner refreshes its claim
   double stale_seconds = 60;       // for how long an observer sees no refresh before it takes over
   std::vector<std::string> batch;  // all scenes of this run
-  std::function<double()> clock;   // seconds of a clock that only runs forward; tests set their own
+  std::map<std::string, std::vector<std::string>> parents;  // of those that take frames of other scenes
+  std::function<double()> clock;  // seconds of a clock that only runs forward; tests set their own
 };
 
 // A claim that this process holds, kept fresh by a thread until it is released.

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClaimOwner, host, boot_id, pid_namespace, pid, pid_start, job, nonce)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClaimStatus, stage, step, steps, seconds_per_step, memory_bytes, ranks)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClaimRecord, scene, owner, batch, started, beat, status)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClaimRecord, scene, owner, batch, parents, started, beat, status)
 
 namespace {
 

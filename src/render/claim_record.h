@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -41,7 +42,8 @@ struct ClaimRecord {
   ClaimOwner owner;
   std::string scene;
   std::vector<std::string> batch;  // all scenes of the run that holds the claim, so that `status` knows what waits
-  double started = 0;              // seconds since 1970 by the owner's clock
+  std::map<std::string, std::vector<std::string>> parents;  // of those that take frames of other scenes
+  double started = 0;                                       // seconds since 1970 by the owner's clock
   ClaimStatus status;
   std::int64_t beat = 0;  // counts the writes of this record
 };

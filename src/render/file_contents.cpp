@@ -21,7 +21,7 @@ static std::string hash_of_file(const std::filesystem::path& path) {
 template <typename F>
 static void for_each_file(const Scene& scene, F&& f) {
   for (const auto* file : {&scene.first_frame, &scene.last_frame})
-    if (*file) f(**file);
+    if (*file && !(*file)->of) f(**file);
   for (const Reference& r : scene.references) f(r.file);
   for (const Guide& g : scene.guides)
     for (const auto* file : {&g.image, &g.video, &g.audio})
@@ -41,8 +41,7 @@ std::map<std::string, std::string> FileContents::of(const Scene& scene) {
 
 Json with_contents(Json scene, const std::map<std::string, std::string>& contents) {
   const auto replace = [&](Json& value) {
-    if (!value.is_string()) return;
-    const auto found = contents.find(value.get<std::string>());
+    const auto found = contents.find(value.is_string() ? value.get<std::string>() : value.dump());
     if (found != contents.end()) value = "content " + found->second;
   };
   for (const char* key : {"first_frame", "last_frame"})

@@ -12,7 +12,8 @@ namespace h3 {
 // Hashes files of scenes; each once however many scenes name it.
 class FileContents {
  public:
-  // XXH3-128 of the bytes of each file that a scene names, by its absolute name. The files are there (check_files).
+  // XXH3-128 of the bytes of each file that a scene names, by its absolute name. The files are there (check_files);
+  // frames of other scenes are not yet, and join later under their JSON text (chain.h).
   std::map<std::string, std::string> of(const Scene& scene);
 
  private:

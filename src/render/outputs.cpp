@@ -12,6 +12,7 @@
 #include "media/png.h"
 #include "media/sheet.h"
 #include "media/wav.h"
+#include "render/chain.h"
 #include "render/manifest.h"
 #include "render/version.h"
 
@@ -71,12 +72,16 @@ struct SceneOutputs::Writers {
   Sound sound;
 };
 
-SceneOutputs::SceneOutputs(const fs::path& folder, const Scene& scene, const ClipGeometry& geometry)
-    : folder_(folder), scene_(scene), geometry_(geometry), writers_(std::make_unique<Writers>()) {
+SceneOutputs::SceneOutputs(const fs::path& folder, const SceneJob& job)
+    : folder_(folder),
+      scene_(job.scene),
+      geometry_(job.geometry),
+      kept_(job.kept_frames),
+      writers_(std::make_unique<Writers>()) {
   static constexpr std::array<std::string_view, 3> kMiddles{"manifest", "sheet", "failed"};
   remove_temporaries(folder_, scene_.name, kMiddles);
   former_files_ = files_of_former(folder_, scene_.name);
-  writers_->sheet.emplace(static_cast<int>(geometry.width), static_cast<int>(geometry.height), geometry.frames);
+  writers_->sheet.emplace(static_cast<int>(geometry_.width), static_cast<int>(geometry_.height), geometry_.frames);
   guarded([&] {
     if (scene_.output.mp4) {
       writers_->mp4.emplace(folder_ / (scene_.name + ".mp4"), mp4_options(scene_, geometry_));
@@ -113,9 +118,14 @@ void SceneOutputs::add_frames(std::int64_t first, const Tensor& frames) {
     writers_->sheet->add(first + i, rgb);
     guarded([&] {
       if (writers_->mp4) writers_->mp4->add_frame(rgb);
+      const Image picture(static_cast<int>(geometry_.width), static_cast<int>(geometry_.height), rgb);
       if (scene_.output.frames)
-        write_png(folder_ / (scene_.name + ".frames") / fmt::format("{:06}.png", first + i),
-                  Image(static_cast<int>(geometry_.width), static_cast<int>(geometry_.height), rgb));
+        write_png(folder_ / (scene_.name + ".frames") / fmt::format("{:06}.png", first + i), picture);
+      if (kept_.contains(first + i)) {
+        const fs::path kept = kept_frame_path(folder_, scene_.name, first + i);
+        files_.push_back(kept.filename().string());
+        write_png(kept, picture);
+      }
     });
   }
 }

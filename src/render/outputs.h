@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "compute/tensor.h"
+#include "render/scene_render.h"
 #include "scene/geometry.h"
 #include "scene/scene.h"
 
@@ -21,7 +23,7 @@ struct OutputHashes {
 
 class SceneOutputs {
  public:
-  SceneOutputs(const std::filesystem::path& folder, const Scene& scene, const ClipGeometry& geometry);
+  SceneOutputs(const std::filesystem::path& folder, const SceneJob& job);
   ~SceneOutputs();
   // frames [n, height, width, 3] u8 in order.
   void add_frames(std::int64_t first, const Tensor& frames);
@@ -45,6 +47,7 @@ class SceneOutputs {
   std::filesystem::path folder_;
   Scene scene_;
   ClipGeometry geometry_;
+  std::set<std::int64_t> kept_;  // frames that other scenes take
   std::unique_ptr<Writers> writers_;
   OutputHashes hashes_;
   std::vector<std::string> files_, former_files_;

@@ -69,7 +69,8 @@ ExitCode run_scenes(Cluster& cluster, const RunRequest& request) {
     if (cluster.rank() == 0) check_output_folder(request.options.output);
     session.emplace(cluster, request.options);
     session->fail_if_asked("validate");
-    jobs = prepare_scenes(request.scenes, request.overrides, session->model(), &session->tokenizer());
+    jobs = prepare_scenes(request.scenes, request.overrides, session->model(), &session->tokenizer(),
+                          request.options.output);
     session->expect(jobs.partitions());
     if (!request.options.keep_going) jobs.require_all_good();
     if (!request.options.dump.empty() && jobs.good.size() + jobs.bad.size() != 1)

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/file.h"
+#include "render/chain.h"
 #include "render/file_contents.h"
 #include "render/manifest.h"
 #include "render/partition_use.h"
@@ -79,8 +81,23 @@ Tokenizer load_tokenizer(const ModelFolder& model) {
   return Tokenizer::load(model.paths().tokenizer);
 }
 
+// What the scene takes of others is known to them, so that they keep it.
+static void link_parents(const Scene& scene, SceneJobs& jobs, MediaInspector& inspector, const fs::path& output) {
+  for (const FrameOfScene& of : scene.frames_taken()) {
+    const auto parent = std::find_if(jobs.good.begin(), jobs.good.end(),
+                                     [&](const SceneJob& job) { return job.scene.name == of.scene; });
+    if (parent != jobs.good.end()) {
+      inspector.know_scene(of.scene, {parent->geometry.width, parent->geometry.height});
+      parent->kept_frames.insert(frame_number(of, parent->geometry.frames, scene.where));
+    } else if (const auto found = find_parent(output, of.scene)) {
+      inspector.know_scene(of.scene, found->size);
+      frame_number(of, found->frames, scene.where);
+    }
+  }
+}
+
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
-                         const ModelFolder& folder, const Tokenizer* tokenizer) {
+                         const ModelFolder& folder, const Tokenizer* tokenizer, const fs::path& output) {
   std::vector<Override> parsed;
   for (const std::string& text : overrides) parsed.push_back(parse_override(text));
   SceneList list = load_scenes({sources.begin(), sources.end()}, parsed);
@@ -93,10 +110,15 @@ SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vec
   defaults.audio_shift = model.audio_shift;
   MediaInspector inspector;
   FileContents contents;
-  for (const Scene& scene : list.scenes) {
+  std::set<std::string> refused;
+  for (const Scene& scene : parents_first(std::move(list.scenes), jobs.bad)) {
     try {
+      for (const FrameOfScene& of : scene.frames_taken())
+        if (refused.contains(of.scene)) throw UserError(scene.where, "scene", of.scene, "cannot be used itself");
+      link_parents(scene, jobs, inspector, output);
       jobs.good.push_back(prepare_scene(scene, defaults, folder, tokenizer, inspector, contents));
     } catch (const UserError& e) {
+      refused.insert(scene.name);
       jobs.bad.push_back({scene.name, e.what()});
     }
   }
@@ -138,7 +160,8 @@ Existing find_existing(const fs::path& folder, const SceneJob& job, const Render
     difference = "the manifest, which cannot be read";
   }
   if (!difference.empty()) return Existing::other;
-  const bool whole = !job.scene.output.mp4 || fs::exists(folder / (job.scene.name + ".mp4"), error);
+  bool whole = !job.scene.output.mp4 || fs::exists(folder / (job.scene.name + ".mp4"), error);
+  for (const std::int64_t frame : job.kept_frames) whole = whole && !frame_file(folder, job.scene.name, frame).empty();
   return whole ? Existing::same : Existing::nothing;
 }
 

@@ -25,9 +25,11 @@ struct SceneJobs {
 // The tokenizer of a model. Throws UserError for synthetic weights without a folder, which have none.
 Tokenizer load_tokenizer(const ModelFolder& model);
 
-// `tokenizer` null: prompts are not looked at.
+// `tokenizer` null: prompts are not looked at. `output`: where renders that scenes take frames from may lie; "": only
+// scenes of the list serve. The good ones come with parents before children (chain.h).
 SceneJobs prepare_scenes(const std::vector<std::string>& sources, const std::vector<std::string>& overrides,
-                         const ModelFolder& model, const Tokenizer* tokenizer);
+                         const ModelFolder& model, const Tokenizer* tokenizer,
+                         const std::filesystem::path& output = {});
 
 // The scene's media and prompt as the text encoder sees them. Throws UserError naming the scene (text/presentation.h).
 Presentation present_scene(const SceneJob& job, const ModelConfig& model, const Tokenizer& tokenizer);

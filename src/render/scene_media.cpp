@@ -235,13 +235,26 @@ ReadOptions read_options(const Scene& scene) {
   return {scene.alpha == AlphaRule::white, scene.downmix};
 }
 
+MediaFacts MediaInspector::facts_of_frame(const FrameOfScene& of) const {
+  const auto parent = scenes_.find(of.scene);
+  if (parent == scenes_.end())
+    throw UserError("", "scene", of.scene,
+                    "no scene of this run, and no finished render in the output folder, has this name");
+  MediaFacts facts;
+  facts.format = "PNG";
+  facts.width = static_cast<int>(parent->second.width);
+  facts.height = static_cast<int>(parent->second.height);
+  return facts;
+}
+
 const MediaFacts& MediaInspector::facts(const Scene& scene, const std::string& field, const MediaFile& file) {
   const ReadOptions options = read_options(scene);
-  const std::string key = fmt::format("{}{}{}", options.alpha_on_white, options.downmix, file.path.string());
+  const std::string key = fmt::format("{}{}{}", options.alpha_on_white, options.downmix,
+                                      file.of ? "scene " + file.of->scene : file.path.string());
   const auto known = facts_.find(key);
   if (known != facts_.end()) return known->second;
   try {
-    return facts_[key] = probe_media(file.path, options);
+    return facts_[key] = file.of ? facts_of_frame(*file.of) : probe_media(file.path, options);
   } catch (const UserError& e) {
     facts_.erase(key);
     throw UserError(scene.where, field, file.given, e.what());

@@ -45,6 +45,9 @@ struct MediaItem {
 // Looks at the files of scenes; each file is read once however many scenes name it.
 class MediaInspector {
  public:
+  // A scene whose frames may be keyframes of those that come later.
+  void know_scene(const std::string& scene, CanvasSize size) { scenes_[scene] = size; }
+
   // The size of the picture that decides the canvas: the first frame, or the last where it is alone.
   std::optional<CanvasSize> keyframe_size(const Scene& scene);
 
@@ -55,8 +58,10 @@ class MediaInspector {
 
  private:
   const MediaFacts& facts(const Scene& scene, const std::string& field, const MediaFile& file);
+  MediaFacts facts_of_frame(const FrameOfScene& of) const;
 
   std::map<std::string, MediaFacts> facts_;
+  std::map<std::string, CanvasSize> scenes_;
 };
 
 // How a scene wants its files to be read.

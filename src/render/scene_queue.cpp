@@ -27,17 +27,31 @@ static double cost_of(Session& s, const SceneJob& job) {
   return plan.total_flops + plan.decode_flops;
 }
 
+using Costs = std::vector<std::pair<double, const SceneJob*>>;
+
+// A scene counts for itself and for all that wait for it. Parents come before their children in the list.
+static void add_children(Costs& costs) {
+  for (auto child = costs.rbegin(); child != costs.rend(); ++child)
+    for (const FrameOfScene& of : child->second->scene.frames_taken())
+      for (auto& [cost, job] : costs)
+        if (job->scene.name == of.scene) cost += child->first;
+}
+
 SceneQueue::SceneQueue(Session& session, const SceneJobs& jobs, RunControl& control, Progress& progress)
     : s_(session), control_(control), progress_(progress) {
   const nlohmann::ordered_json numerics = s_.numerics();
   by_.precision = numerics.at("precision");
   by_.vae_profile = numerics.at("vae_profile");
   ClaimOptions options;
-  std::vector<std::pair<double, const SceneJob*>> costs;
+  Costs costs;
   for (const SceneJob& job : jobs.good) {
-    options.batch.push_back(job.scene.name);
+    const std::string& name = job.scene.name;
+    options.batch.push_back(name);
+    open_.insert(name);
+    for (const FrameOfScene& of : job.scene.frames_taken()) options.parents[name].push_back(of.scene);
     costs.emplace_back(s_.group().count() > 1 ? cost_of(s_, job) : 0, &job);
   }
+  add_children(costs);
   std::stable_sort(costs.begin(), costs.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (const auto& [cost, job] : costs) order_.push_back(job);
   names_ = options.batch;
@@ -69,7 +83,8 @@ void SceneQueue::run() {
     }
     if (held.size() == waiting.size()) {
       if (s_.options().claimed == "leave") return leave(held);
-      if (s_.first() && !told_) spdlog::info("{} scene(s) are being rendered by others; waiting", held.size());
+      if (s_.first() && !told_)
+        spdlog::info("{} scene(s) are being rendered by others, or wait for those; waiting", held.size());
       told_ = true;
       std::this_thread::sleep_for(kPause);
     }
@@ -99,9 +114,8 @@ bool SceneQueue::too_many_failures() const {
   if (most == 0) return false;
   bool too_many = false;
   if (s_.first()) {
-    const auto count = std::count_if(names_.begin(), names_.end(), [&](const std::string& name) {
-      return failed_.contains(name) || is_of_this_run(failure_path(s_.options().output, name));
-    });
+    const auto count =
+        std::count_if(names_.begin(), names_.end(), [&](const std::string& name) { return has_failed(name); });
     too_many = count >= most;
     if (too_many) spdlog::error("{} scenes failed: the run ends (--stop-after-failures)", count);
   }
@@ -110,17 +124,20 @@ bool SceneQueue::too_many_failures() const {
 
 // False: somebody else holds the scene.
 bool SceneQueue::visit(const SceneJob& job) {
+  // The files of a parent may still be under way.
+  if (!job.scene.frames_taken().empty()) finish_writing();
   std::unique_ptr<Claim> claim;
   try {
-    const std::string decision = decide(job, claim);
-    if (decision == "skip") return true;
-    if (decision == "held") return false;
-    if (decision != "render") throw SceneError(decision);
+    const Decision decision = decide(job, claim);
+    if (decision.word == "held") return false;
+    open_.erase(job.scene.name);
+    if (decision.word == "skip") return true;
+    if (decision.word != "render") throw SceneError(decision.word);
     told_ = false;
     announce(job);
     control_.scene_begins();
     ++rendered_;
-    auto writer = render_scene({s_, progress_, control_, idle_}, job, claim);
+    auto writer = render_scene({s_, progress_, control_, idle_}, with_links(job, decision.links), claim);
     finish_writing();
     writer_ = std::move(writer);
   } catch (const SceneError& e) {
@@ -132,16 +149,40 @@ bool SceneQueue::visit(const SceneJob& job) {
   return true;
 }
 
-// "render" (with the claim on rank 0), "skip", "held", or what is wrong.
-std::string SceneQueue::decide(const SceneJob& job, std::unique_ptr<Claim>& claim) {
+SceneQueue::Decision SceneQueue::decide(const SceneJob& job, std::unique_ptr<Claim>& claim) {
   know_model(job);
-  std::string decision;
+  Decision decision;
   try {
-    if (s_.first()) decision = decide_first(job, claim);
+    if (s_.first()) {
+      const auto links = links_of(job);
+      if (links) decision.links = *links;
+      decision.word = links ? decide_first(with_links(job, *links), claim) : "held";
+    }
   } catch (const SceneError& e) {
-    decision = e.what();
+    decision.word = e.what();
   }
-  return s_.communicator().broadcast_text(decision);
+  nlohmann::json text{{"word", decision.word}, {"links", nlohmann::json::object()}};
+  for (const auto& [key, link] : decision.links) text["links"][key] = {link.file, link.content};
+  text = nlohmann::json::parse(
+      s_.communicator().broadcast_text(text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  decision.word = text["word"];
+  for (const auto& [key, link] : text["links"].items()) decision.links[key] = {link[0], link[1]};
+  return decision;
+}
+
+bool SceneQueue::has_failed(const std::string& scene) const {
+  return failed_.contains(scene) || is_of_this_run(failure_path(s_.options().output, scene));
+}
+
+// Nothing while a scene of this run that this one takes a frame of is not at its end.
+std::optional<LinkedFrames> SceneQueue::links_of(const SceneJob& job) const {
+  LinkedFrames links;
+  for (const FrameOfScene& of : job.scene.frames_taken()) {
+    if (open_.contains(of.scene)) return std::nullopt;
+    if (has_failed(of.scene)) throw SceneError(fmt::format("it takes a frame of {}, which failed", of.scene));
+    links[link_key(of)] = read_link(s_.options().output, of);
+  }
+  return links;
 }
 
 bool SceneQueue::has_manifest(const SceneJob& job) const {
@@ -216,7 +257,9 @@ void SceneQueue::announce(const SceneJob& job) const {
 
 void SceneQueue::leave(const std::vector<const SceneJob*>& held) const {
   for (const SceneJob* job : held)
-    if (s_.first()) spdlog::info("{}: left to {}", job->scene.name, desk_->holder(job->scene.name));
+    if (s_.first())
+      spdlog::info("{}: left to {}", job->scene.name,
+                   links_of(*job) ? desk_->holder(job->scene.name) : "whoever renders the scene it takes a frame of");
 }
 
 }  // namespace h3

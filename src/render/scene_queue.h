@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "render/chain.h"
 #include "render/claim.h"
 #include "render/idle_time.h"
 #include "render/progress.h"
@@ -38,7 +39,14 @@ class SceneQueue {
   void finish_writing();
   bool too_many_failures() const;
   bool visit(const SceneJob& job);
-  std::string decide(const SceneJob& job, std::unique_ptr<Claim>& claim);
+  // What the group does with a scene, and the frames it takes from others.
+  struct Decision {
+    std::string word;  // "render" (with the claim on the first rank), "skip", "held", or what is wrong
+    LinkedFrames links;
+  };
+  Decision decide(const SceneJob& job, std::unique_ptr<Claim>& claim);
+  std::optional<LinkedFrames> links_of(const SceneJob& job) const;
+  bool has_failed(const std::string& scene) const;
   void know_model(const SceneJob& job);
   void learn_model();
   std::string decide_first(const SceneJob& job, std::unique_ptr<Claim>& claim);
@@ -53,6 +61,7 @@ class SceneQueue {
   Progress& progress_;
   std::vector<const SceneJob*> order_;
   std::vector<std::string> names_;  // of all scenes of the run, the bad ones too
+  std::set<std::string> open_;      // scenes that this group has not seen the end of
   std::unique_ptr<ClaimDesk> desk_;
   RenderedBy by_;
   std::unique_ptr<SceneWriter> writer_;  // of the scene before, on the first rank

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 
 #include "render/claim.h"
 #include "render/idle_time.h"
@@ -22,6 +23,7 @@ struct SceneJob {
   std::vector<MediaItem> media;                 // in packed order
   std::map<std::string, std::string> contents;  // hashes of its files, by absolute name
   Partition partition = Partition::fl2va;       // the transformer that renders it
+  std::set<std::int64_t> kept_frames;           // that other scenes take
   std::vector<std::string> notes, warnings;
 };
 

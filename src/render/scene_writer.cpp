@@ -14,10 +14,7 @@ std::size_t frame_budget() {
 }
 
 SceneWriter::SceneWriter(const Session& session, const SceneJob& job, std::size_t budget)
-    : session_(session),
-      name_(job.scene.name),
-      budget_(budget),
-      outputs_(session.options().output, job.scene, job.geometry) {
+    : session_(session), name_(job.scene.name), budget_(budget), outputs_(session.options().output, job) {
   thread_ = start_helper_thread([this] { run(); });
 }
 

@@ -80,6 +80,11 @@ class Look {
     return status_;
   }
 
+  // Whose frames scenes of the run with this claim take.
+  std::map<std::string, std::vector<std::string>> parents() const {
+    return claim_ && claim_->record ? claim_->record->parents : std::map<std::string, std::vector<std::string>>();
+  }
+
   // Scenes that the run with this claim still has to render.
   std::vector<std::string> batch() const {
     return claim_ && claim_->record ? claim_->record->batch : std::vector<std::string>();
@@ -157,6 +162,23 @@ class Look {
   SceneStatus status_;
 };
 
+// Says of scenes that wait for a frame whose it is.
+void tell_parents(StatusReport& report, const std::map<std::string, std::vector<std::string>>& parents) {
+  const auto is_done = [&](const std::string& name) {
+    return std::any_of(report.scenes.begin(), report.scenes.end(),
+                       [&](const SceneStatus& s) { return s.name == name && s.state == SceneState::done; });
+  };
+  for (SceneStatus& scene : report.scenes) {
+    const auto found = parents.find(scene.name);
+    if (scene.state != SceneState::waiting || found == parents.end()) continue;
+    for (const std::string& parent : found->second) {
+      if (is_done(parent)) continue;
+      scene.waits_for.push_back(parent);
+      scene.note += fmt::format("{}for a frame of {}", scene.note.empty() ? "" : "; ", parent);
+    }
+  }
+}
+
 // What is left, if as many scenes go on side by side as now, and each takes what the finished ones took on average.
 std::optional<double> estimate(const StatusReport& report) {
   double scene_seconds = 0, running_left = 0, longest = 0;
@@ -225,13 +247,16 @@ StatusReport collect_status(const fs::path& folder, const std::vector<std::strin
   };
   for (const std::string& name : names_in(folder)) add(name);
   StatusReport report;
+  std::map<std::string, std::vector<std::string>> parents;
   // Claims name further scenes of their runs, so the list grows while it is walked.
   for (std::size_t i = 0; i < order.size(); ++i) {
     Look look(folder, order[i]);
     report.scenes.push_back(look.status());
     if (report.scenes.back().state != SceneState::running) continue;
     for (const std::string& name : look.batch()) add(name);
+    for (const auto& [child, names] : look.parents()) parents[child] = names;
   }
+  tell_parents(report, parents);
   report.seconds_left = estimate(report);
   return report;
 }
@@ -261,6 +286,7 @@ nlohmann::ordered_json to_json(const StatusReport& report) {
     }
     if (s.state == SceneState::failed) scene["error"] = s.note;
     if (s.state == SceneState::waiting && !s.note.empty()) scene["note"] = s.note;
+    if (!s.waits_for.empty()) scene["waits_for"] = s.waits_for;
     j["scenes"].push_back(std::move(scene));
   }
   return j;

@@ -28,7 +28,8 @@ struct SceneStatus {
   std::uint64_t memory_bytes = 0;           // running: of the first rank
   int ranks = 0;                            // running
   std::string host, job;                    // running
-  std::string note;                         // failed: the error; waiting: what became of an earlier run
+  std::string note;                         // failed: the error; waiting: what became of an earlier run, or for what
+  std::vector<std::string> waits_for;       // waiting: scenes whose frames it takes
 };
 
 struct StatusReport {

@@ -78,6 +78,23 @@ struct JsonField {
     return {given, (ec ? folder / given : absolute).lexically_normal()};
   }
 
+  // A file, or a frame of another scene: {"scene": NAME, "frame": N}, of which the last is taken without "frame".
+  MediaFile file_or_frame() const {
+    if (!value.is_object()) return file();
+    FrameOfScene of;
+    for (const auto& [key, item] : value.items()) {
+      const JsonField field{item, where, name + "." + key, folder};
+      if (key == "scene")
+        of.scene = field.text();
+      else if (key == "frame")
+        of.frame = field.whole("a frame of that scene; negative ones count from its end");
+      else
+        refuse("a file name in quotes, or {\"scene\": NAME, \"frame\": N}");
+    }
+    if (of.scene.empty()) refuse("a file name in quotes, or {\"scene\": NAME, \"frame\": N}");
+    return {fmt::format("frame {} of {}", of.frame, of.scene), {}, of};
+  }
+
   // A schedule for one stream: at least two values, strictly decreasing as float32, from at most 1 to exactly 0
   // (spec/dit.md 5.1).
   std::vector<double> sigmas() const {

@@ -34,10 +34,18 @@ struct Aspect {
   bool operator==(const Aspect&) const = default;
 };
 
+// A frame of another scene's render; negative ones count from its end.
+struct FrameOfScene {
+  std::string scene;
+  std::int64_t frame = -1;
+  bool operator==(const FrameOfScene&) const = default;
+};
+
 // A file that a scene names: as written, and where it is (relative names start at the scene file's folder).
 struct MediaFile {
   std::string given;
   std::filesystem::path path;
+  std::optional<FrameOfScene> of = std::nullopt;  // keyframes: instead of a file; then `path` is empty
   bool operator==(const MediaFile&) const = default;
 };
 
@@ -99,6 +107,8 @@ struct Scene {
 
   std::string where;  // "FILE", "FILE, scene 2" or "FILE, line 2": opens every message about this scene
 
+  // What it takes from the renders of other scenes.
+  std::vector<FrameOfScene> frames_taken() const;
   bool has_keyframes() const { return first_frame.has_value() || last_frame.has_value(); }
   bool has_media() const { return has_keyframes() || !references.empty() || !guides.empty(); }
   std::size_t count(ReferenceKind kind) const;

@@ -38,13 +38,17 @@ static std::string name_in(const MediaFile& file, FileNames names) {
   return names == FileNames::absolute ? file.path.string() : file.given;
 }
 
-static Key<Scene> file_key(std::string_view name, std::optional<MediaFile> Scene::*member, std::string help) {
+static Key<Scene> keyframe_key(std::string_view name, std::optional<MediaFile> Scene::*member, std::string help) {
   return {name,
-          "file",
+          "file or {\"scene\": NAME, \"frame\": N}",
           std::move(help),
-          [=](Scene& s, const JsonField& f) { s.*member = f.file(); },
+          [=](Scene& s, const JsonField& f) { s.*member = f.file_or_frame(); },
           [=](const Scene& s, Json& j, FileNames names) {
-            if (s.*member) j = name_in(*(s.*member), names);
+            const std::optional<MediaFile>& file = s.*member;
+            if (file && file->of)
+              j = Json{{"scene", file->of->scene}, {"frame", file->of->frame}};
+            else if (file)
+              j = name_in(*file, names);
           },
           "none",
           true};
@@ -198,8 +202,9 @@ static const std::vector<Key<Scene>>& scene_keys() {
       sigmas_key("audio_sigmas", &S::audio_sigmas, "from evaluations and audio_shift",
                  "the audio schedule itself; as long as sigmas"),
       choice_key("layout", &S::layout, "which layout of keyframes and references in the sequence"),
-      file_key("first_frame", &S::first_frame, "picture that the clip starts with"),
-      file_key("last_frame", &S::last_frame, "picture that the clip ends with"),
+      keyframe_key("first_frame", &S::first_frame,
+                   "picture that the clip starts with; a frame of another scene makes a chain"),
+      keyframe_key("last_frame", &S::last_frame, "picture that the clip ends with; or a frame of another scene"),
       {"references", "list of {\"image\"|\"video\"|\"audio\": FILE}",
        "pictures, clips and sounds that the prompt names <Picture 1>, <Video 1>, <Audio 1>; order is meaning",
        read_references, write_references, "none", false},

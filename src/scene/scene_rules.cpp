@@ -117,8 +117,8 @@ static void check_file(const Scene& scene, const std::string& field, const Media
 }
 
 void check_files(const Scene& scene) {
-  if (scene.first_frame) check_file(scene, "first_frame", *scene.first_frame);
-  if (scene.last_frame) check_file(scene, "last_frame", *scene.last_frame);
+  if (scene.first_frame && !scene.first_frame->of) check_file(scene, "first_frame", *scene.first_frame);
+  if (scene.last_frame && !scene.last_frame->of) check_file(scene, "last_frame", *scene.last_frame);
   for (std::size_t i = 0; i < scene.references.size(); ++i)
     check_file(scene, fmt::format("references[{}].{}", i, name_of(scene.references[i].kind)), scene.references[i].file);
   for (std::size_t i = 0; i < scene.guides.size(); ++i) {
