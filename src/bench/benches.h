@@ -27,6 +27,9 @@ BenchRow time_step(Bench& bench, Transformer& transformer, Communicator& ranks, 
 // One evaluation of the session's transformer over `rows` rows, beside its ceiling.
 void bench_step(Bench& bench, std::int64_t rows, BenchTable& table);
 
+// Encoding a prompt of `rows` rows, as a render does it: the layers' weights pass through the device.
+void bench_text(Bench& bench, std::int64_t rows, BenchTable& table);
+
 struct ClipSize {
   std::int64_t width = 0, height = 0, frames = 0;
 };

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "bench/card_rates.h"
+#include "render/card_rates.h"
 
 namespace h3 {
 

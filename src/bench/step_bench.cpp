@@ -49,7 +49,8 @@ void bench_step(Bench& bench, std::int64_t rows, BenchTable& table) {
   const StepCeiling ceiling = bench_operators(bench, rows, table);
   StageTimes times;
   const ShardPlan plan = make_shard_plan(rows, s.config().transformer.heads, s.row_shares(), s.head_shares());
-  BenchRow row = time_step(bench, s.transformer(opened_partitions(s.model()).front(), times), s.communicator(), plan, rows);
+  BenchRow row =
+      time_step(bench, s.transformer(opened_partitions(s.model()).front(), times), s.communicator(), plan, rows);
   row.ceiling = ceiling.seconds();
   table.add(std::move(row));
 }

@@ -31,16 +31,25 @@ ExchangePattern choose_exchange(std::string_view option, int ranks, std::int64_t
   return 3 * inner < hidden * ranks ? ExchangePattern::all_to_all : ExchangePattern::all_gather;
 }
 
+double exchange_bytes_from(ExchangePattern pattern, const ShardPlan& plan, int rank, int from, std::int64_t hidden,
+                           std::int64_t head_dim, std::size_t element) {
+  if (rank == from) return 0;
+  const auto r = static_cast<std::size_t>(rank), f = static_cast<std::size_t>(from);
+  const double rows = static_cast<double>(plan.rows[r].size()), heads = static_cast<double>(plan.heads[r].size());
+  const double their_rows = static_cast<double>(plan.rows[f].size()),
+               their_heads = static_cast<double>(plan.heads[f].size());
+  const double d = static_cast<double>(head_dim);
+  const double in = pattern == ExchangePattern::all_gather ? (heads > 0 ? their_rows * static_cast<double>(hidden) : 0)
+                                                           : their_rows * heads * 3 * d;
+  return (in + rows * their_heads * d) * static_cast<double>(element);
+}
+
 double exchange_bytes(ExchangePattern pattern, const ShardPlan& plan, int rank, std::int64_t hidden,
                       std::int64_t head_dim, std::size_t element) {
-  const auto r = static_cast<std::size_t>(rank);
-  const double rows = static_cast<double>(plan.rows[r].size()), heads = static_cast<double>(plan.heads[r].size());
-  const double other_rows = static_cast<double>(plan.rows.back().end) - rows;
-  const double other_heads = static_cast<double>(plan.heads.back().end) - heads;
-  const double d = static_cast<double>(head_dim);
-  const double in = pattern == ExchangePattern::all_gather ? (heads > 0 ? other_rows * static_cast<double>(hidden) : 0)
-                                                           : other_rows * heads * 3 * d;
-  return (in + rows * other_heads * d) * static_cast<double>(element);
+  double bytes = 0;
+  for (int from = 0; from < static_cast<int>(plan.rows.size()); ++from)
+    bytes += exchange_bytes_from(pattern, plan, rank, from, hidden, head_dim, element);
+  return bytes;
 }
 
 Exchange::Exchange(Machine& machine, Communicator& communicator, ShardPlan plan, int chunks)

@@ -20,7 +20,9 @@ std::string_view name_of(ExchangePattern pattern);
 // Throws UserError naming --exchange.
 ExchangePattern choose_exchange(std::string_view option, int ranks, std::int64_t hidden, std::int64_t inner);
 
-// Bytes a rank receives in one layer, by pattern: rows to heads and heads to rows.
+// Bytes a rank receives in one layer, by pattern: rows to heads and heads to rows. From one other rank, and from all.
+double exchange_bytes_from(ExchangePattern pattern, const ShardPlan& plan, int rank, int from, std::int64_t hidden,
+                           std::int64_t head_dim, std::size_t element);
 double exchange_bytes(ExchangePattern pattern, const ShardPlan& plan, int rank, std::int64_t hidden,
                       std::int64_t head_dim, std::size_t element);
 

@@ -10,15 +10,28 @@
 
 namespace h3 {
 
-double step_flops(const TransformerConfig& c, std::int64_t rows, std::int64_t own_rows, std::int64_t own_heads) {
+StepWork step_work(const TransformerConfig& c, std::int64_t rows, std::int64_t own_rows, std::int64_t own_heads) {
   const double h = static_cast<double>(c.hidden), inner = static_cast<double>(c.inner()),
                f = static_cast<double>(c.ffn);
   const double heads = static_cast<double>(own_heads) / static_cast<double>(c.heads);
   const double s = static_cast<double>(rows), r = static_cast<double>(own_rows);
+  const double layers = static_cast<double>(c.layers);
   const double qkv = 2 * h * 3 * inner * heads * s;  // with all-gather; with all-to-all the same sum over ranks
   const double row_local = 2 * (inner * h + h * 2 * f + f * h) * r;
-  const double attention = 4 * s * s * inner * heads;
-  return static_cast<double>(c.layers) * (qkv + row_local + attention);
+  return {layers * (qkv + row_local), layers * (4 * s * s * inner * heads)};
+}
+
+double step_flops(const TransformerConfig& c, std::int64_t rows, std::int64_t own_rows, std::int64_t own_heads) {
+  const StepWork work = step_work(c, rows, own_rows, own_heads);
+  return work.linear + work.attention;
+}
+
+double text_flops(const TextConfig& c, std::int64_t rows) {
+  const double h = static_cast<double>(c.hidden), q = static_cast<double>(c.heads * c.head_dim),
+               kv = static_cast<double>(c.kv_heads * c.head_dim), f = static_cast<double>(c.ffn),
+               n = static_cast<double>(rows);
+  const double linear = 2 * n * h * (2 * q + 2 * kv + 3 * f);
+  return static_cast<double>(c.state) * (linear + 2 * n * n * q);  // of causal attention half the pairs
 }
 
 double tile_flops(const VideoVaeConfig& c, std::int64_t tokens) {

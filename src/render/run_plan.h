@@ -54,7 +54,13 @@ void add_conditions(PlanRequest& request, const std::vector<MediaItem>& media);
 RunPlan make_run_plan(const PlanRequest& request);
 
 // spec/dit.md 1.3: operations of one evaluation over `rows` rows, of which this rank owns `own_rows` and `own_heads`.
+struct StepWork {
+  double linear = 0, attention = 0;
+};
+StepWork step_work(const TransformerConfig& config, std::int64_t rows, std::int64_t own_rows, std::int64_t own_heads);
 double step_flops(const TransformerConfig& config, std::int64_t rows, std::int64_t own_rows, std::int64_t own_heads);
+// spec/text.md 6: operations of encoding a prompt of `rows` rows.
+double text_flops(const TextConfig& config, std::int64_t rows);
 // spec/vae.md 13: operations of decoding one tile of `tokens` latent tokens.
 double tile_flops(const VideoVaeConfig& config, std::int64_t tokens);
 // The same for all tiles of all chunks of a clip.

@@ -108,6 +108,16 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
   return set;
 }
 
+TransformerOptions Session::transformer_options() const {
+  TransformerOptions t;
+  t.precision = precision_;
+  t.pattern = pattern_;
+  t.exchange_chunks = static_cast<int>(options_.exchange_chunks);
+  t.row_chunk = options_.row_chunk;
+  t.residency = residency_;
+  return t;
+}
+
 void Session::use_partition(Partition partition) {
   if (partition == partition_) return;
   transformer_.reset();
@@ -123,15 +133,9 @@ Transformer& Session::transformer(Partition partition, StageTimes& times) {
   if (!transformer_) {
     const WeightSet& set = weights(Component::transformer, times);
     StageTimer timer(times, "load");
-    TransformerOptions t;
-    t.precision = precision_;
-    t.pattern = pattern_;
-    t.exchange_chunks = static_cast<int>(options_.exchange_chunks);
-    t.row_chunk = options_.row_chunk;
-    t.residency = residency_;
     const ShardPlan heads = make_shard_plan(1, config().transformer.heads, row_shares_, head_shares_);
-    transformer_ =
-        std::make_unique<Transformer>(machine(), *queue_, communicator(), config().transformer, set, t, heads);
+    transformer_ = std::make_unique<Transformer>(machine(), *queue_, communicator(), config().transformer, set,
+                                                 transformer_options(), heads);
     queue_->wait();
   }
   return *transformer_;

@@ -66,6 +66,8 @@ class Session {
   const WeightSet& weights(Component component, StageTimes& times);
   // The transformers that scenes of this run will need; set before load_all.
   void expect(std::vector<Partition> partitions) { expected_ = std::move(partitions); }
+  // How this session's transformers work.
+  TransformerOptions transformer_options() const;
   // The transformer of a partition, made when first asked for; the other's weights stay in host memory. Collective.
   Transformer& transformer(Partition partition, StageTimes& times);
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/card_rates.h"
+#include "render/card_rates.h"
 #include "support/checks.h"
 
 namespace h3::test {

@@ -9,12 +9,15 @@ namespace h3::test {
 
 namespace {
 
+Json json_of(const Result& result) {
+  expect_done(result);
+  return Json::parse(result.out, nullptr, false);
+}
+
 Json bench(const std::string& name, Words more, int ranks = 1) {
   Words words{"bench", name, "--model", nano_path(), "--device", "cpu", "--repeats", "1", "--json", "-", "--quiet"};
   words.insert(words.end(), more.begin(), more.end());
-  const Result result = h3render(words, ranks);
-  expect_done(result);
-  return Json::parse(result.out, nullptr, false);
+  return json_of(h3render(words, ranks));
 }
 
 // The first row whose name begins so.
@@ -86,6 +89,67 @@ TEST(Bench, AttentionOfThisMachine) {
   EXPECT_LT(error, 4e-3);
 }
 
+TEST(Bench, Text) {
+  const Json row = row_of(bench("text", {"--text-rows", "33"}, 2), "text of 33 rows on 2 ranks");
+  EXPECT_GT(row["median_seconds"], 0.0);
+  EXPECT_GT(row["flops"], 0.0);
+}
+
+// Runs on one and two ranks fill one record; its table has speed-ups, predictions and the crossover, and `plan`
+// predicts by it.
+TEST(Bench, ScalingGrowsOneRecord) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "scaling.json";
+  const auto scaling = [&](int ranks, const Words& more = {}) {
+    Words words{"bench",  "scaling", "--model",  nano_path(), "--device", "cpu", "--repeats", "1",  "--rows", "64,100",
+                "--json", file,      "--frames", "5",         "--width",  "64",  "--height",  "64", "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    return h3render(words, ranks);
+  };
+  expect_done(scaling(1));
+  EXPECT_EQ(read_json(file)["points"].size(), 4u);  // two steps, text, decode
+  const Result two = scaling(2);
+  expect_done(two);
+  for (const char* part : {"speed-up", "efficiency", "predicted s", "fitted to the steps that one and two ranks",
+                           "weak", "throughput", "64 rows on 2 ranks", "a clip a rank"})
+    expect_has(two.out, part);
+  const Json record = read_json(file);
+  EXPECT_EQ(record["points"].size(), 11u);  // and two steps, two alone, one of equal work, text, decode
+  expect_done(scaling(2, {"--stages", "step"}));
+  EXPECT_EQ(read_json(file)["points"].size(), 11u);
+
+  const Json plan = json_of(h3render({"plan", write_scene(folder.path(), tiny_scene()), "--model", nano_path(),
+                                      "--ranks", "1,4", "--predict", file, "--json"}));
+  EXPECT_GT(plan[0]["predicted"]["step_seconds"], plan[1]["predicted"]["compute_seconds"]);
+  expect_has(plan[0]["predicted"]["rates"]["source"].get<std::string>(), "fitted");
+
+  expect_refused(scaling(1, {"--precision", "bf16"}), {file, "precision", "f32"});
+  write_text(file, "{}");
+  expect_refused(scaling(2), {file, "bench scaling wrote"});
+}
+
+TEST(Bench, RenderAgainstItsCeilings) {
+  const TemporaryFolder folder;
+  const std::string output = folder.path() / "out";
+  const Json table = bench("render",
+                           {"--frames", "5", "--width", "64", "--height", "64", "--text-rows", "20", "--evaluations",
+                            "1", "--output", output},
+                           2);
+  double stages = 0;
+  for (const char* stage : {"text", "denoise", "video"}) {
+    EXPECT_GT(row_of(table, stage)["ceiling_seconds"], 0.0) << stage;
+    stages += row_of(table, stage)["ceiling_seconds"].get<double>();
+  }
+  EXPECT_NEAR(row_of(table, "total")["ceiling_seconds"].get<double>(), stages, 1e-9);
+  EXPECT_EQ(row_of(table, "total")["median_seconds"],
+            read_json(fs::path(output) / "bench.manifest.json")["seconds"]["total"]);
+  EXPECT_TRUE(fs::exists(fs::path(output) / "bench.mp4"));
+  expect_refused(h3render({"bench", "render", "--model", nano_path()}), {"--output"});
+  expect_refused(h3render({"bench", "render", "--model", nano_path(), "--output", output, "--tokenizer", nano_path()}),
+                 {"--tokenizer"});
+  expect_refused(h3render({"bench", "render", "--model", "synthetic:1", "--output", output}), {"tokenizer"});
+}
+
 TEST(Bench, TableAndJsonFile) {
   const TemporaryFolder folder;
   const std::string file = folder.path() / "table.json";
@@ -107,6 +171,8 @@ TEST(Bench, Refusals) {
   refused({"step", "--model", "/there/is/nothing"}, {"/there/is/nothing"}, 2);
   refused({"step", "--model", nano, "--repeats", "0"}, {"--repeats"});
   refused({"video", "--model", nano, "--frames", "6"}, {"--frames", "17n + 5"});
+  refused({"scaling", "--model", nano, "--stages", "step,sound"}, {"--stages", "sound"});
+  refused({"text", "--model", nano, "--text-rows", "0"}, {"--text-rows"});
   refused({"attention", "--model", nano}, {"2 ranks", "one rank"}, 2);
 }
 

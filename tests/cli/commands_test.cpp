@@ -149,6 +149,33 @@ TEST(Plan, ForPeople) {
                  {"--ranks", "two"});
 }
 
+TEST(Plan, PredictsAndSaysByWhat) {
+  const Words scene{"plan", source_path("jobs/demo.json"), "--model", "synthetic:1", "--text-rows", "1024", "--device",
+                    "cuda"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), scene.begin(), scene.end());
+    return h3render(more);
+  };
+  const Result text = with({"--ranks", "16", "--predict", "H200", "--ranks-per-node", "8"});
+  expect_done(text);
+  for (const std::string part : {"predicted: step", "bound by", "H200s", "assumed", "2 nodes", "are left out"})
+    expect_has(text.out, part);
+  const Json h200 = json_of(with({"--ranks", "1,8", "--predict", "H200", "--json"}));
+  EXPECT_GT(h200[0]["predicted"]["step_seconds"], h200[1]["predicted"]["step_seconds"]);
+  EXPECT_EQ(h200[0]["predicted"]["exchange_seconds"], 0.0);
+  const Json slow = json_of(with({"--ranks", "8", "--predict", "H200", "--link", "10", "--json"}));
+  EXPECT_GT(slow[0]["predicted"]["exchange_seconds"], h200[1]["predicted"]["exchange_seconds"]);
+  const Json streamed =
+      json_of(with({"--predict", "RTX 4090", "--residency", "streamed", "--host-link", "1", "--json"}));
+  EXPECT_EQ(streamed[0]["predicted"]["bound_by"], "weights");
+  EXPECT_TRUE(json_of(with({"--json"}))[0]["predicted"].is_null());
+
+  expect_refused(with({"--predict", "Abacus"}), {"--predict", "Abacus"});
+  expect_refused(with({"--predict", "/there/is/none.json"}), {"/there/is/none.json"});
+  expect_refused(with({"--link", "10"}), {"--link", "--predict"});
+  expect_refused(with({"--predict", "H200", "--link", "-1"}), {"--link"});
+}
+
 TEST(Plan, AgreesWithTheRender) {
   const Render render(nano_scene(1), {"--shares", "3,1,2"}, 3);
   const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-#include "bench/card_rates.h"
+#include "render/card_rates.h"
 
 namespace h3 {
 
