@@ -108,6 +108,10 @@ def main():
     for name, draw in drawings.items():
         figure, axes = plot.subplots(figsize=(6, 4.5), layout="constrained")
         draw(axes)
+        if name != "stages":
+            ranks = sorted({p["ranks"] for p in points})
+            axes.set_xticks(ranks, [str(r) for r in ranks])
+            axes.minorticks_off()
         axes.legend()
         figure.suptitle(f"{record['machine']}, {record['precision']}, {record['model']}", fontsize="small")
         file = options.output / f"scaling_{name}.{options.format}"

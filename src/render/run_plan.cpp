@@ -73,7 +73,22 @@ RankPlan plan_rank(const PlanRequest& q, const RunPlan& run, int rank, const Tra
                f = static_cast<double>(t.ffn);
   p.weight_bytes =
       static_cast<double>(t.layers) * (h * 3 * inner * heads + inner * h + 3 * h * f) * static_cast<double>(element);
+  p.block_bytes = p.weight_bytes / static_cast<double>(t.layers);
   return p;
+}
+
+double decoder_weights(const ModelConfig& model, const LoadOptions& load) {
+  double bytes = 0;
+  for (const LoadedTensor& tensor : plan_memory(plan_component(model, Component::video_vae), load).tensors)
+    if (tensor.name.starts_with("decoder.")) bytes += static_cast<double>(tensor.bytes());
+  return bytes;
+}
+
+// "12.3 GiB", of the rank that takes most.
+std::string most_device_bytes(const RunPlan& run, bool streamed) {
+  double most = 0;
+  for (const RankPlan& rank : run.ranks) most = std::max(most, rank.device_bytes(streamed));
+  return bytes_text(most);
 }
 
 }  // namespace
@@ -105,9 +120,13 @@ RunPlan make_run_plan(const PlanRequest& q) {
   decode.height = q.geometry.height;
   decode.width = q.geometry.width;
   const VideoDecodeMemory decoding = video_decode_memory(q.model.video_vae, q.profile, decode, q.ranks);
+  LoadOptions load;
+  load.precision = q.precision;
+  load.vae_profile = q.profile;
   for (int rank = 0; rank < q.ranks; ++rank) {
     run.ranks.push_back(plan_rank(q, run, rank, options));
     run.ranks.back().decode_bytes = static_cast<double>(decoding.device);
+    run.ranks.back().decoder_weight_bytes = decoder_weights(q.model, load);
     run.step_flops += run.ranks.back().step_flops;
     const double widths = static_cast<double>(t.inner() * (run.pattern == ExchangePattern::all_gather ? 1 : 3));
     if (q.ranks > 1)
@@ -117,9 +136,6 @@ RunPlan make_run_plan(const PlanRequest& q) {
   }
   run.total_flops = run.step_flops * static_cast<double>(q.evaluations);
   run.decode_flops = decode_flops(q.model.video_vae, q.geometry);
-  LoadOptions load;
-  load.precision = q.precision;
-  load.vae_profile = q.profile;
   for (const Component c :
        {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae})
     run.node_weight_bytes += static_cast<double>(plan_memory(plan_component(q.model, c), load).bytes);
@@ -142,6 +158,8 @@ std::string text_of(const RunPlan& run) {
                      p.step_flops / 1e12, bytes_text(p.step_bytes_received), bytes_text(p.activation_bytes),
                      bytes_text(p.weight_bytes), bytes_text(p.decode_bytes));
   }
+  s += fmt::format("memory of a rank's device at most: {} with resident blocks, {} with streamed ones\n",
+                   most_device_bytes(run, false), most_device_bytes(run, true));
   return s;
 }
 
@@ -156,7 +174,10 @@ nlohmann::ordered_json to_json(const RunPlan& run) {
                      {"step_bytes_received", p.step_bytes_received},
                      {"activation_bytes", p.activation_bytes},
                      {"weight_bytes", p.weight_bytes},
-                     {"decode_bytes", p.decode_bytes}});
+                     {"decode_bytes", p.decode_bytes},
+                     {"decoder_weight_bytes", p.decoder_weight_bytes},
+                     {"device_bytes_resident", p.device_bytes(false)},
+                     {"device_bytes_streamed", p.device_bytes(true)}});
   }
   return {{"rows", run.rows},
           {"text_rows", run.text_rows},

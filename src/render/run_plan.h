@@ -32,9 +32,16 @@ struct RankPlan {
   std::int64_t rows = 0, heads = 0;
   double step_flops = 0;
   double step_bytes_received = 0;
-  double activation_bytes = 0;  // while denoising, modulation tables included
-  double weight_bytes = 0;      // of the transformer's blocks and ends, where they are resident on a device
-  double decode_bytes = 0;      // video decoder's buffers
+  double activation_bytes = 0;      // while denoising, modulation tables included
+  double weight_bytes = 0;          // of the transformer's blocks and ends, where they are resident on a device
+  double decode_bytes = 0;          // video decoder's buffers
+  double decoder_weight_bytes = 0;  // of the video decoder
+  double block_bytes = 0;           // of the largest block's weights, of which a streaming rank holds two
+  // At most on the device during a render: the transformer stays there while frames are decoded. Context and libraries
+  // come on top.
+  double device_bytes(bool streamed) const {
+    return (streamed ? 2 * block_bytes : weight_bytes) + activation_bytes + decoder_weight_bytes + decode_bytes;
+  }
 };
 
 struct RunPlan {

@@ -168,7 +168,13 @@ TEST(Plan, PredictsAndSaysByWhat) {
   const Json streamed =
       json_of(with({"--predict", "RTX 4090", "--residency", "streamed", "--host-link", "1", "--json"}));
   EXPECT_EQ(streamed[0]["predicted"]["bound_by"], "weights");
-  EXPECT_TRUE(json_of(with({"--json"}))[0]["predicted"].is_null());
+  const Json plain = json_of(with({"--json"}))[0];
+  EXPECT_TRUE(plain["predicted"].is_null());
+  const Json rank = plain["ranks"][0];
+  EXPECT_LT(rank["device_bytes_streamed"], rank["device_bytes_resident"]);
+  EXPECT_EQ(rank["device_bytes_resident"].get<double>(),
+            rank["weight_bytes"].get<double>() + rank["activation_bytes"].get<double>() +
+                rank["decoder_weight_bytes"].get<double>() + rank["decode_bytes"].get<double>());
 
   expect_refused(with({"--predict", "Abacus"}), {"--predict", "Abacus"});
   expect_refused(with({"--predict", "/there/is/none.json"}), {"/there/is/none.json"});
