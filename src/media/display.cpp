@@ -10,11 +10,10 @@ namespace h3::ffmpeg {
 
 // The matrix maps stored (x, y) to shown (a x + c y, b x + d y), in 16-bit fixed point.
 static Orientation orientation_of(const AVStream& stream, const std::string& where) {
-  std::size_t size = 0;
-  const std::uint8_t* data = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
+  const std::span<const std::uint8_t> data = side_data(stream, AV_PKT_DATA_DISPLAYMATRIX);
   std::array<std::int32_t, 9> matrix{};
-  if (!data || size < sizeof matrix) return Orientation::as_stored;
-  std::memcpy(matrix.data(), data, sizeof matrix);
+  if (data.size() < sizeof matrix) return Orientation::as_stored;
+  std::memcpy(matrix.data(), data.data(), sizeof matrix);
   const std::int32_t a = matrix[0], b = matrix[1], c = matrix[3], d = matrix[4];
   using O = Orientation;
   if (b == 0 && c == 0 && a != 0 && d != 0)

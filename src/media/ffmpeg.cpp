@@ -37,6 +37,20 @@ Packet new_packet() {
   return packet;
 }
 
+std::span<const std::uint8_t> side_data(const AVStream& stream, AVPacketSideDataType type) {
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+  const AVCodecParameters& p = *stream.codecpar;
+  const AVPacketSideData* found = av_packet_side_data_get(p.coded_side_data, p.nb_coded_side_data, type);
+  if (!found) return {};
+  return {found->data, found->size};
+#else
+  std::size_t size = 0;
+  const std::uint8_t* data = av_stream_get_side_data(&stream, type, &size);
+  if (!data) return {};
+  return {data, size};
+#endif
+}
+
 std::string reason(int code) {
   std::array<char, AV_ERROR_MAX_STRING_SIZE> text{};
   av_strerror(code, text.data(), text.size());

@@ -11,7 +11,9 @@ extern "C" {
 #include <libswscale/swscale.h>
 }
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace h3::ffmpeg {
@@ -38,6 +40,10 @@ Packet new_packet();
 
 // Sends FFmpeg's own messages to the log at level debug instead of the terminal. Cheap to call often.
 void quiet_log();
+
+// What a stream's header says beside its parameters (empty: nothing of that kind). FFmpeg keeps it with the codec's
+// parameters from 6.1 on, with the stream before.
+std::span<const std::uint8_t> side_data(const AVStream& stream, AVPacketSideDataType type);
 
 // FFmpeg's words for a return code.
 std::string reason(int code);

@@ -62,8 +62,9 @@ bool is_full_range(const AVFrame& frame) {
 void check_colours(const AVStream& stream, const std::string& where) {
   const AVCodecParameters& p = *stream.codecpar;
   check({p.color_primaries, p.color_trc, p.color_space}, where);
-  const std::uint8_t* data = av_stream_get_side_data(&stream, AV_PKT_DATA_DOVI_CONF, nullptr);
-  if (data && reinterpret_cast<const AVDOVIDecoderConfigurationRecord*>(data)->dv_bl_signal_compatibility_id == 0)
+  const std::span<const std::uint8_t> data = side_data(stream, AV_PKT_DATA_DOVI_CONF);
+  if (!data.empty() &&
+      reinterpret_cast<const AVDOVIDecoderConfigurationRecord*>(data.data())->dv_bl_signal_compatibility_id == 0)
     throw UserError(where, "", "",
                     "has Dolby Vision's own colours; expected SDR in BT.709 or BT.601 (convert it first)");
 }

@@ -74,6 +74,16 @@ void put_sample(AVSampleFormat format, float sample, std::uint8_t* data, int ind
   }
 }
 
+// See ffmpeg::side_data: from FFmpeg 6.1 on it is kept with the codec's parameters.
+std::uint8_t* new_side_data(AVStream& stream, AVPacketSideDataType type, std::size_t size) {
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+  AVCodecParameters& p = *stream.codecpar;
+  return av_packet_side_data_new(&p.coded_side_data, &p.nb_coded_side_data, type, size, 0)->data;
+#else
+  return av_stream_new_side_data(&stream, type, size);
+#endif
+}
+
 class Maker {
  public:
   explicit Maker(const std::filesystem::path& path) {
@@ -100,7 +110,7 @@ class Maker {
     video_ = open(c);
     video_->sample_aspect_ratio = v.pixel_aspect;
     if (!v.turn) return;
-    auto* matrix = av_stream_new_side_data(video_, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(std::int32_t));
+    std::uint8_t* matrix = new_side_data(*video_, AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(std::int32_t));
     const auto& [a, b, x, d] = *v.turn;
     const std::array<std::int32_t, 9> values{a * 65536, b * 65536, 0, x * 65536, d * 65536, 0, 0, 0, 1 << 30};
     std::memcpy(matrix, values.data(), sizeof values);
