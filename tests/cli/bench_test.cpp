@@ -1,6 +1,9 @@
 // The benches of the program at nano size on CPUs: each runs, alone and over ranks, and reports what it should.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <set>
+
 #include "cli/program.h"
 #include "support/checks.h"
 #include "support/goldens.h"
@@ -126,6 +129,29 @@ TEST(Bench, ScalingGrowsOneRecord) {
   expect_refused(scaling(1, {"--precision", "bf16"}), {file, "precision", "f32"});
   write_text(file, "{}");
   expect_refused(scaling(2), {file, "bench scaling wrote"});
+}
+
+// The job script goes through rank counts; a stand-in for srun starts them here.
+TEST(Bench, ScalingJob) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "scaling.json";
+  write_text(folder.path() / "srun",
+             "#!/usr/bin/env bash\n"
+             "while [[ $1 == --* ]]; do [[ $1 == --ntasks=* ]] && ranks=${1#*=}; shift; done\n"
+             "exec mpirun -n \"$ranks\" \"$@\"\n");
+  fs::permissions(folder.path() / "srun", fs::perms::owner_all);
+  Surroundings surroundings;
+  surroundings.environment = {{"SLURM_NTASKS", "3"},
+                              {"SLURM_JOB_NUM_NODES", "1"},
+                              {"H3RENDER", h3render_path()},
+                              {"PATH", folder.path().string() + ":" + std::getenv("PATH")}};
+  expect_done(run({"bash", source_path("slurm/scaling.sbatch"), nano_path(), file, "--device", "cpu", "--rows", "40",
+                   "--repeats", "1", "--stages", "step"},
+                  surroundings));
+  const Json record = read_json(file);
+  std::set<int> ranks;
+  for (const Json& point : record["points"]) ranks.insert(point["ranks"].get<int>());
+  EXPECT_EQ(ranks, (std::set<int>{1, 2, 3}));
 }
 
 TEST(Bench, RenderAgainstItsCeilings) {
