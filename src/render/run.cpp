@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "render/agreement.h"
 #include "render/failure_record.h"
+#include "render/feasibility.h"
 #include "render/run_control.h"
 #include "render/scene_jobs.h"
 #include "render/scene_queue.h"
@@ -75,6 +76,10 @@ ExitCode run_scenes(Cluster& cluster, const RunRequest& request) {
     if (!request.options.keep_going) jobs.require_all_good();
     if (!request.options.dump.empty() && jobs.good.size() + jobs.bad.size() != 1)
       throw UserError("--dump", "", request.options.dump, "takes one scene");
+  });
+  together(cluster, [&] {
+    const std::string doubt = check_feasible(*session, jobs);
+    if (!doubt.empty() && cluster.rank() == 0) spdlog::warn("{}", doubt);
   });
   session->connect();
   require_agreement(session->world(), cluster.host(),

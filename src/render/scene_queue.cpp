@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "render/failure_record.h"
+#include "render/job_plan.h"
 #include "render/manifest.h"
 
 namespace h3 {
@@ -15,15 +16,7 @@ namespace fs = std::filesystem;
 
 // Operations of a whole render, to compare scenes by.
 static double cost_of(Session& s, const SceneJob& job) {
-  PlanRequest request;
-  request.model = s.config();
-  request.geometry = job.geometry;
-  request.text_rows = present_scene(job, s.config(), s.tokenizer()).rows();
-  add_conditions(request, job.media);
-  request.evaluations = static_cast<int>(job.scene.evaluations);
-  request.row_shares = {1.0};
-  request.head_shares = {1.0};
-  const RunPlan plan = make_run_plan(request);
+  const RunPlan plan = plan_job(s, job, present_scene(job, s.config(), s.tokenizer()).rows());
   return plan.total_flops + plan.decode_flops;
 }
 

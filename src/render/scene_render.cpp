@@ -9,6 +9,7 @@
 #include "render/agreement.h"
 #include "render/denoise.h"
 #include "render/dump.h"
+#include "render/job_plan.h"
 #include "render/manifest.h"
 #include "render/media_latents.h"
 #include "render/scene_checkpoint.h"
@@ -177,20 +178,7 @@ class SceneRender {
     facts_.video_sigmas = schedules_.video.sigmas;
     facts_.audio_sigmas = schedules_.audio.sigmas;
 
-    PlanRequest plan;
-    plan.model = s_.config();
-    plan.geometry = job_.geometry;
-    plan.text_rows = presentation_.rows();
-    add_conditions(plan, job_.media);
-    plan.evaluations = schedules_.video.evaluations();
-    plan.ranks = s_.group().size();
-    plan.row_shares = s_.row_shares();
-    plan.head_shares = s_.head_shares();
-    plan.exchange = s_.options().exchange;
-    plan.precision = s_.precision();
-    plan.profile = s_.vae_profile();
-    plan.row_chunk = s_.options().row_chunk;
-    facts_.plan = make_run_plan(plan);
+    facts_.plan = plan_job(s_, job_, presentation_.rows());
   }
 
   void announce() const {
@@ -229,6 +217,8 @@ class SceneRender {
   }
 
   LatentState sample(const LatentState& initial) {
+    const RankPlan& own = facts_.plan.ranks[static_cast<std::size_t>(s_.group().rank())];
+    s_.make_room(static_cast<std::size_t>(std::max(own.activation_bytes, own.decode_bytes)));
     Transformer& transformer = s_.transformer(job_.partition, times_);
     StageTimer timer(times_, "denoise");
     SamplerOptions options;

@@ -18,23 +18,23 @@ namespace h3 {
 
 namespace {
 
-// Kept free for activations, tables, the decoder and libraries while the blocks are resident.
-constexpr std::size_t kDeviceReserve = std::size_t{14} << 30;
-
-Residency choose_residency(const Machine& machine, const ModelConfig& config, Precision precision,
-                           const std::string& option) {
-  if (option == "streamed") return Residency::streamed;
-  if (option == "resident" || machine.place() == Place::host) return Residency::resident;
+std::size_t bytes_of_blocks(const ModelConfig& config, Precision precision) {
   LoadOptions load;
   load.precision = precision;
-  std::size_t blocks = 0;
+  std::size_t bytes = 0;
   for (const LoadedTensor& tensor : plan_memory(plan_component(config, Component::transformer), load).tensors)
     if (tensor.name.starts_with("blocks.") && tensor.name.find(".adaln_proj.") == std::string::npos)
-      blocks += tensor.bytes();
-  return blocks + std::min(kDeviceReserve, blocks) <= machine.free_memory() ? Residency::resident : Residency::streamed;
+      bytes += tensor.bytes();
+  return bytes;
 }
 
 }  // namespace
+
+Residency fitting_residency(std::size_t blocks, std::size_t working, std::size_t free) {
+  // Libraries, tables and fragments; little models need little of them.
+  const std::size_t rest = std::min(std::size_t{6} << 30, blocks);
+  return blocks + working + rest <= free ? Residency::resident : Residency::streamed;
+}
 
 Session::Session(Cluster& cluster, const RunOptions& options)
     : cluster_(cluster),
@@ -50,7 +50,12 @@ Session::Session(Cluster& cluster, const RunOptions& options)
   head_shares_ = h3::head_shares(options, ranks);
   const TransformerConfig& t = config().transformer;
   pattern_ = choose_exchange(options.exchange, ranks, t.hidden, t.inner());
-  residency_ = choose_residency(machine(), config(), precision_, options.residency);
+  if (options.residency == "streamed") residency_ = Residency::streamed;
+  if (!on_gpu) return;
+  block_bytes_ = bytes_of_blocks(config(), precision_);
+  device_bytes_ = machine().free_memory();
+  constexpr std::size_t kWorking = std::size_t{8} << 30;  // until a scene says what it takes
+  if (options.residency == "auto") residency_ = fitting_residency(block_bytes_, kWorking, device_bytes_);
 }
 
 const Tokenizer& Session::tokenizer() {
@@ -65,14 +70,23 @@ void Session::connect() {
   if (group_->count() > 1) log_for_group(group_->name(), first());
   if (first() && !group_->on_one_node()) spdlog::warn("the {} ranks of this group are not on one node", group_->size());
   if (first() && machine().place() == Place::device)
-    spdlog::info("{}: transformer blocks {}, {} free", machine().name(), h3::name_of(residency_),
-                 bytes_text(static_cast<double>(machine().free_memory())));
+    spdlog::info("{}: {} free", machine().name(), bytes_text(static_cast<double>(machine().free_memory())));
   if (first() && group_->size() > 1) spdlog::info("transport {}: {}", link_.transport, link_.reason);
   run_id_ = world().broadcast_text(this_process().nonce);
   // Every rank takes the algorithms that rank 0's library proposes, so that equal layers are equal work everywhere.
   for (const LinearShape& shape : linear_shapes(config(), precision_, profile_))
     if (cluster_.rank() == 0) machine().operators().prepare_linear(*queue_, shape);
   machine().operators().adopt_algorithms(world().broadcast_text(machine().operators().algorithms()));
+}
+
+void Session::make_room(std::size_t working_bytes) {
+  if (options_.residency != "auto" || device_bytes_ == 0) return;
+  const Residency wanted = fitting_residency(block_bytes_, working_bytes, device_bytes_);
+  if (wanted != residency_) transformer_.reset();
+  if (first() && (wanted != residency_ || !transformer_))
+    spdlog::info("transformer blocks {}: they take {}, the scene {}", h3::name_of(wanted),
+                 bytes_text(static_cast<double>(block_bytes_)), bytes_text(static_cast<double>(working_bytes)));
+  residency_ = wanted;
 }
 
 void Session::check_alone(const std::string& what) const {

@@ -24,6 +24,9 @@
 
 namespace h3 {
 
+// Whether blocks of so many bytes stay on a device that has `free` beside a scene that takes `working` at once.
+Residency fitting_residency(std::size_t blocks, std::size_t working, std::size_t free);
+
 class Session {
  public:
   // Opens the model and settles the options. Every check that needs no other rank happens here; throws UserError.
@@ -56,6 +59,9 @@ class Session {
   const std::vector<double>& head_shares() const { return head_shares_; }
   ExchangePattern pattern() const { return pattern_; }
   Residency residency() const { return residency_; }
+  // Chooses where the transformer's blocks are while a scene that takes so many bytes of this rank's device is
+  // rendered, unless --residency did.
+  void make_room(std::size_t working_bytes);
   // The rank of the group that writes its files.
   bool first() const { return group_->first(); }
 
@@ -102,6 +108,7 @@ class Session {
   std::vector<double> row_shares_, head_shares_;
   ExchangePattern pattern_ = ExchangePattern::all_gather;
   Residency residency_ = Residency::resident;
+  std::size_t block_bytes_ = 0, device_bytes_ = 0;  // on a device: of the transformer's blocks; free at the start
   std::unique_ptr<WeightMemory> weight_memory_;
   std::map<Component, WeightSet> weights_;
   std::vector<Partition> expected_{Partition::fl2va};

@@ -329,6 +329,18 @@ TEST_F(DiskFull, WhileFramesAreWritten) {
   expect_failed(result, ".png");
 }
 
+// What is certain not to fit is refused before anything is rendered.
+TEST_F(DiskFull, SoundsThatCannotFit) {
+  Json large = nano_scene(1);
+  large["frames"] = 124;
+  large["output"]["wav"] = true;
+  const Result result = render_into("900k", large);
+  if (result.exit_code == -1) GTEST_SKIP() << "this machine does not allow a mount namespace";
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("largest scene = large: the WAV files need 1.3 MiB"), std::string::npos) << result.err;
+  EXPECT_EQ(names_in(kept()), std::set<std::string>{});
+}
+
 TEST_F(Output, ContactSheet) {
   expect_done(render(named("a")));
   const Image sheet = read_png(output() / "a.sheet.png");
