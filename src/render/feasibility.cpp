@@ -53,7 +53,7 @@ BatchNeeds needs_of(Session& s, const SceneJobs& jobs) {
   needs.largest = largest->scene.name;
   const RunPlan plan = plan_job(s, *largest, present_scene(*largest, s.config(), s.tokenizer()).rows());
   std::uint64_t rank = 0;
-  for (const RankPlan& p : plan.ranks) rank = std::max(rank, whole(std::max(p.activation_bytes, p.decode_bytes)));
+  for (const RankPlan& p : plan.ranks) rank = std::max(rank, whole(p.activation_bytes + p.decode_bytes));
   const auto node_ranks = static_cast<std::uint64_t>(s.cluster().node_size());
   needs.weights = whole(plan.node_weight_bytes);
   needs.shared = node_ranks > 1;

@@ -218,7 +218,7 @@ class SceneRender {
 
   LatentState sample(const LatentState& initial) {
     const RankPlan& own = facts_.plan.ranks[static_cast<std::size_t>(s_.group().rank())];
-    s_.make_room(static_cast<std::size_t>(std::max(own.activation_bytes, own.decode_bytes)));
+    s_.make_room(static_cast<std::size_t>(own.activation_bytes + own.decoder_weight_bytes + own.decode_bytes));
     Transformer& transformer = s_.transformer(job_.partition, times_);
     StageTimer timer(times_, "denoise");
     SamplerOptions options;
