@@ -8,6 +8,10 @@
 
 namespace h3 {
 
+// One matrix product as a layer of this shape does it: x [rows, k] by `outputs` of the layer's outputs.
+BenchRow time_linear(Bench& bench, const std::string& name, std::int64_t rows, const LinearShape& shape,
+                     std::int64_t outputs);
+
 // What a step is made of, at this rank's shapes: the block's four matrix products and attention by every engine over
 // `rows` rows; with several ranks the exchange's collectives; copies between host and device. From them the least time
 // that one evaluation can take, returned in seconds.
@@ -33,7 +37,8 @@ void bench_text(Bench& bench, std::int64_t rows, BenchTable& table);
 struct ClipSize {
   std::int64_t width = 0, height = 0, frames = 0;
 };
-// Decoding a clip's frames from random latents.
+// Decoding a clip's frames from random latents, beside the ceiling that the decoder's matrix products and attention
+// set, timed over a unit of tiles.
 void bench_video(Bench& bench, const ClipSize& clip, BenchTable& table);
 
 // The attention kernels of this machine in turns, one rank, random values.

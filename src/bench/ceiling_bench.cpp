@@ -29,19 +29,6 @@ std::vector<LayerShape> layer_shapes(const TransformerConfig& t, ExchangePattern
           {"fc2", own, t.hidden, t.ffn}};
 }
 
-BenchRow bench_linear(Bench& bench, const LayerShape& layer, std::int64_t full_outputs) {
-  RandomTensors random(bench.machine(), bench.queue());
-  const DType dtype = bench.dtype();
-  const Tensor x = random.make({layer.rows, layer.k}, dtype), y = random.make({layer.rows, layer.n}, dtype);
-  const LinearWeights w{random.make({layer.n, layer.k}, dtype), {}, full_outputs};
-  BenchRow row = bench.time(fmt::format("linear {} {}x{}x{}", layer.name, layer.rows, layer.n, layer.k), [&] {
-    if (y.elements() > 0) bench.machine().operators().linear(bench.queue(), x, w, y);
-  });
-  row.flops =
-      bench.sum(2.0 * static_cast<double>(layer.rows) * static_cast<double>(layer.n) * static_cast<double>(layer.k));
-  return row;
-}
-
 ShardPlan plan_of(Session& s, std::int64_t rows) {
   return make_shard_plan(rows, s.config().transformer.heads, s.row_shares(), s.head_shares());
 }
@@ -57,6 +44,19 @@ void add_transfer(Bench& bench, const std::string& what, std::uint64_t received_
 
 }  // namespace
 
+BenchRow time_linear(Bench& bench, const std::string& name, std::int64_t rows, const LinearShape& shape,
+                     std::int64_t outputs) {
+  RandomTensors random(bench.machine(), bench.queue());
+  const Tensor x = random.make({rows, shape.k}, shape.x), y = random.make({rows, outputs}, shape.y);
+  const LinearWeights w{random.make({outputs, shape.k}, shape.x),
+                        shape.bias ? random.make({outputs}, *shape.bias) : Tensor(), shape.full_outputs};
+  BenchRow row = bench.time(fmt::format("linear {} {}x{}x{}", name, rows, outputs, shape.k), [&] {
+    if (y.elements() > 0) bench.machine().operators().linear(bench.queue(), x, w, y);
+  });
+  row.flops = bench.sum(2.0 * static_cast<double>(rows) * static_cast<double>(outputs) * static_cast<double>(shape.k));
+  return row;
+}
+
 StepCeiling bench_operators(Bench& bench, std::int64_t rows, BenchTable& table) {
   Session& s = bench.session();
   const TransformerConfig& t = s.config().transformer;
@@ -66,7 +66,8 @@ StepCeiling bench_operators(Bench& bench, std::int64_t rows, BenchTable& table) 
   const std::int64_t full[] = {3 * t.inner(), t.hidden, 2 * t.ffn, t.hidden};
   const auto shapes = layer_shapes(t, s.pattern(), plan, s.cluster().rank());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    BenchRow row = bench_linear(bench, shapes[i], full[i]);
+    BenchRow row = time_linear(bench, shapes[i].name, shapes[i].rows,
+                               {shapes[i].k, full[i], bench.dtype(), bench.dtype(), {}}, shapes[i].n);
     ceiling.linear_seconds += row.time.median * static_cast<double>(t.layers);
     linear_flops += row.flops * static_cast<double>(t.layers);
     table.add(std::move(row));

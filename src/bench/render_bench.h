@@ -19,9 +19,9 @@ struct RenderBenchRequest {
   int repeats = 5;               // of the ceilings
 };
 
-// Collective; the table is whole on rank 0. A stage's ceiling: denoising, the operators' rates at this clip's shapes
-// times the steps; text and video, the stage alone, as the benches of these names time it. Stages without one count
-// with nothing. Throws UserError for a tokenizer beside a model that has its own, RunError where a scene fails.
+// Collective; the table is whole on rank 0. A stage's ceiling: denoising and video, the operators' rates at this clip's
+// shapes; text, the stage alone, as the bench of this name times it. Stages without one count with nothing. Throws
+// UserError for a tokenizer beside a model that has its own, RunError where a scene fails.
 BenchTable bench_render(Cluster& cluster, const RenderBenchRequest& request);
 
 }  // namespace h3

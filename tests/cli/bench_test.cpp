@@ -76,6 +76,10 @@ TEST(Bench, VideoByBothNames) {
   const Words clip{"--frames", "5", "--width", "64", "--height", "64"};
   const Json video = bench("video", clip), vae = bench("vae", clip, 2);
   expect_timed(video);
+  // 64 x 64 is one tile: its operators and what they leave of the decode's time.
+  row_of(video, "linear qkv");
+  row_of(video, "attention");
+  EXPECT_GT(row_of(video, "decode")["of_ceiling"], 0.0);
   EXPECT_EQ(video["bench"], vae["bench"]);
   EXPECT_EQ(video["notes"], vae["notes"]);  // the hash of the frames
 }
