@@ -164,6 +164,30 @@ TEST_F(Media, SizesOfReferencePictures) {
   expect_says(line("max"), {"references[0].image: picture, 96x64 (6 rows)"});
 }
 
+// Made by other programs, at rates and in formats that are not the model's.
+TEST_F(Media, FilesThatPeopleHave) {
+  const auto make = [&](const Words& words, const std::string& name) {
+    Words all{"ffmpeg", "-v", "error", "-y"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.push_back((folder() / name).string());
+    const Result made = run(all);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  };
+  make({"-f", "lavfi", "-i", "testsrc=s=320x180:r=30:d=1.5", "-f", "lavfi", "-i", "sine=440:r=44100:d=1.5", "-c:v",
+        "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest"},
+       "thirty.mp4");
+  make({"-f", "lavfi", "-i", "testsrc2=s=150x200", "-frames:v", "1"}, "portrait.jpg");
+  make({"-f", "lavfi", "-i", "sine=220:r=48000:d=0.7", "-ac", "1"}, "mono.mp3");
+  const Json keys{{"references", {{{"image", "portrait.jpg"}}, {{"video", "thirty.mp4"}}, {{"audio", "mono.mp3"}}}}};
+  expect_done(render(keys, {}, 2));
+  const Json media = read_json(output() / "scene.manifest.json").at("media");
+  EXPECT_EQ(media[0].at("width"), 192);
+  EXPECT_EQ(media[0].at("height"), 256);
+  EXPECT_EQ(media[1].at("frames"), 22);  // of 36 at 24 a second, cut to the scene
+  EXPECT_EQ(media[1].at("audio_latents"), 37);
+  EXPECT_EQ(media[2].at("audio_latents"), 28);
+}
+
 TEST_F(Media, RowsAltogether) {
   expect_says(checked({{"references", list(9, picture)}}), {"scene scene: 64x64"});
   refused({{"references", list(9, picture)}, {"max_rows", 1000}}, {"max_rows", "= 1000", "rows with all its media"});
