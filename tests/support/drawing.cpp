@@ -28,7 +28,7 @@ double distance(const std::string& shape, double x, double y) {
 }  // namespace
 
 Image drawn(const Caption& caption, const Place& place, int width, int height) {
-  constexpr double kEdge = 2;  // pixels over which a shape fades
+  constexpr double kSharpness = 1.5;  // of edges, a pixel
   const Colour &ground = grounds.at(caption.ground), &colour = colours.at(caption.colour);
   const double scale = width / 256.0;
   Image image(width, height);
@@ -36,7 +36,7 @@ Image drawn(const Caption& caption, const Place& place, int width, int height) {
     for (int x = 0; x < width; ++x) {
       const double r = place.radius * scale;
       const double d = r * distance(caption.shape, (x - place.x * scale) / r, (y - place.y * height / 192.0) / r);
-      const double cover = std::clamp(0.5 - d / kEdge, 0.0, 1.0);
+      const double cover = 1 / (1 + std::exp(kSharpness * d));
       const double light = 1.2 - 0.4 * y / (height - 1);  // grounds get darker from top to bottom
       for (std::size_t c = 0; c < 3; ++c)
         image.pixel(x, y)[c] =
