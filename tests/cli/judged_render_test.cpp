@@ -91,9 +91,9 @@ void expect_obeyed(Given given, int count, int ranks) {
     const VideoFile clip = read_clip(output / (r.scene["name"].get<std::string>() + ".mp4"));
     ASSERT_EQ(clip.frames.size(), 22u);
     expect_shows(judge(clip.frames, clip.sound), r.caption, text);
-    const auto closeness = [&](const Image& given, const char* frame) {
-      if (given.rgb.empty()) return;
-      const double db = psnr(read_png(output / (r.scene["name"].get<std::string>() + ".frames") / frame), given);
+    const auto closeness = [&](const Image& picture, const char* frame) {
+      if (picture.rgb.empty()) return;
+      const double db = psnr(read_png(output / (r.scene["name"].get<std::string>() + ".frames") / frame), picture);
       std::printf("%s %s: %.1f dB\n", r.scene["name"].get<std::string>().c_str(), frame, db);
       EXPECT_GE(db, 25) << text;
     };
