@@ -61,7 +61,7 @@ Request draw_request(Given given, int number, std::mt19937& random, const fs::pa
   if (given != Given::picture && given != Given::picture_and_sound) return r;
   Caption picture = c;  // colour and shape count, the ground does not
   picture.ground = random_caption(random).ground;
-  write_png(file("png"), drawn(picture, {}));
+  write_png(file("png"), drawn(picture, middle_place(picture)));
   r.scene["references"].push_back({{"image", file("png")}});
   r.scene["prompt"] = reference_prompt(c, given == Given::picture_and_sound, number);
   if (given == Given::picture_and_sound) {

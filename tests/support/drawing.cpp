@@ -45,21 +45,25 @@ Image drawn(const Caption& caption, const Place& place, int width, int height) {
   return image;
 }
 
+// Rings were drawn larger than other shapes.
+Place middle_place(const Caption& caption) {
+  return {128, 96, caption.shape == "ring" ? 52.0 : 40.0};
+}
+
 Place first_place(const Caption& caption) {
-  Place p;
+  Place p = middle_place(caption);
   if (caption.motion == "moves right") p.x = 54;
   if (caption.motion == "moves left") p.x = 202;
   if (caption.motion == "moves up") p.y = 146;
   if (caption.motion == "moves down") p.y = 46;
-  if (caption.motion == "grows") p.radius = 24;
-  if (caption.motion == "shrinks") p.radius = 60;
+  if (caption.motion == "grows") p.radius *= 0.6;
+  if (caption.motion == "shrinks") p.radius *= 1.4;
   return p;
 }
 
 Place last_place(const Caption& caption) {
-  const Place first = first_place(caption);
-  const double changed = caption.motion == "grows" || caption.motion == "shrinks" ? 84 - first.radius : first.radius;
-  return {256 - first.x, 192 - first.y, changed};
+  const Place first = first_place(caption), middle = middle_place(caption);
+  return {2 * middle.x - first.x, 2 * middle.y - first.y, 2 * middle.radius - first.radius};
 }
 
 Sound tone_of(const Caption& caption, double seconds) {

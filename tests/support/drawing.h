@@ -9,8 +9,11 @@
 namespace h3::test {
 
 struct Place {
-  double x = 128, y = 96, radius = 40;  // pixels of a canvas of 256 x 192
+  double x = 0, y = 0, radius = 0;  // pixels of a canvas of 256 x 192
 };
+
+// The middle of the canvas, and the size that the model knows the caption's shape by.
+Place middle_place(const Caption& caption);
 
 // The caption's shape in its colour on its ground.
 Image drawn(const Caption& caption, const Place& place, int width = 256, int height = 192);
