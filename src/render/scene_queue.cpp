@@ -167,11 +167,17 @@ bool SceneQueue::has_failed(const std::string& scene) const {
   return failed_.contains(scene) || is_of_this_run(failure_path(s_.options().output, scene));
 }
 
-// Nothing while a scene of this run that this one takes a frame of is not at its end.
+// Whether a scene of this run that this one takes a frame of is not at its end.
+bool SceneQueue::waits_for_parents(const SceneJob& job) const {
+  const auto frames = job.scene.frames_taken();
+  return std::any_of(frames.begin(), frames.end(), [&](const FrameOfScene& of) { return open_.contains(of.scene); });
+}
+
+// Nothing while it waits for parents. Throws SceneError where one has failed or its frame is not to be had.
 std::optional<LinkedFrames> SceneQueue::links_of(const SceneJob& job) const {
+  if (waits_for_parents(job)) return std::nullopt;
   LinkedFrames links;
   for (const FrameOfScene& of : job.scene.frames_taken()) {
-    if (open_.contains(of.scene)) return std::nullopt;
     if (has_failed(of.scene)) throw SceneError(fmt::format("it takes a frame of {}, which failed", of.scene));
     links[link_key(of)] = read_link(s_.options().output, of);
   }
@@ -249,10 +255,12 @@ void SceneQueue::announce(const SceneJob& job) const {
 }
 
 void SceneQueue::leave(const std::vector<const SceneJob*>& held) const {
-  for (const SceneJob* job : held)
-    if (s_.first())
-      spdlog::info("{}: left to {}", job->scene.name,
-                   links_of(*job) ? desk_->holder(job->scene.name) : "whoever renders the scene it takes a frame of");
+  if (!s_.first()) return;
+  for (const SceneJob* job : held) {
+    const bool waits = waits_for_parents(*job);
+    spdlog::info("{}: left to {}", job->scene.name,
+                 waits ? "whoever renders the scene it takes a frame of" : desk_->holder(job->scene.name));
+  }
 }
 
 }  // namespace h3

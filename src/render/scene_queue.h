@@ -45,6 +45,7 @@ class SceneQueue {
     LinkedFrames links;
   };
   Decision decide(const SceneJob& job, std::unique_ptr<Claim>& claim);
+  bool waits_for_parents(const SceneJob& job) const;
   std::optional<LinkedFrames> links_of(const SceneJob& job) const;
   bool has_failed(const std::string& scene) const;
   void know_model(const SceneJob& job);
