@@ -24,8 +24,14 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kWarm = "bench-warm";
 constexpr const char* kMeasured = "bench";
 
-// A folder that `synthetic:SEED:FOLDER` takes: the model's configuration and another model's tokenizer.
-void write_configuration(const fs::path& folder, const ModelConfig& config, const fs::path& tokenizer) {
+// A folder that `synthetic:SEED:FOLDER` takes: the model's configuration and another model's tokenizer, with the vision
+// tokens that this one knows.
+void write_configuration(const fs::path& folder, ModelConfig config, const fs::path& tokenizer) {
+  const TextConfig known = open_for_rendering(tokenizer.string(), false).config().text;
+  config.text.image_token = known.image_token;
+  config.text.video_token = known.video_token;
+  config.text.vision_start = known.vision_start;
+  config.text.vision_end = known.vision_end;
   for (const auto& [name, content] : config_files(config)) {
     fs::create_directories((folder / name).parent_path());
     write_file_atomically(folder / name, content.dump(2) + "\n");
