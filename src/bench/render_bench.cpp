@@ -98,12 +98,16 @@ BenchTable bench_render(Cluster& cluster, const RenderBenchRequest& request) {
   options.resume = "restart";
   const fs::path output = options.output;
   const fs::path scenes = output / "bench-scenes.json";
-  if (!request.tokenizer.empty()) options.model += ":" + (output / "bench-model").string();
   together(cluster, [&] {
     const ModelFolder model = open_for_rendering(request.options.model, false);
-    const bool has_tokenizer = !model.paths().tokenizer.empty();
+    const fs::path own = model.paths().tokenizer;
+    const bool has_tokenizer = !own.empty() && (fs::exists(own / "tokenizer.json") || fs::exists(own / "vocab.json"));
     if (!request.tokenizer.empty() && has_tokenizer)
       throw UserError("--tokenizer", "", request.tokenizer, "nothing beside a model that has a tokenizer");
+    if (!request.tokenizer.empty() && !model.synthetic())
+      throw UserError("--tokenizer", "", request.tokenizer, "nothing beside a model with weights of its own");
+    if (!request.tokenizer.empty())
+      options.model = fmt::format("synthetic:{}:{}", model.seed(), (output / "bench-model").string());
     if (cluster.rank() != 0) return;
     check_output_folder(output);
     if (!request.tokenizer.empty()) write_configuration(output / "bench-model", model.config(), request.tokenizer);

@@ -180,6 +180,24 @@ TEST(Bench, RenderAgainstItsCeilings) {
   expect_refused(h3render({"bench", "render", "--model", "synthetic:1", "--output", output}), {"tokenizer"});
 }
 
+TEST(Bench, RenderWithALentTokenizer) {
+  const TemporaryFolder folder;
+  const fs::path mute = folder.path() / "mute";
+  fs::copy(nano_path(), mute, fs::copy_options::recursive);
+  fs::remove_all(mute / "tokenizer");
+  fs::remove_all(mute / "processor");
+  const std::string output = folder.path() / "out";
+  Words words{"bench",       "render", "--model",       "synthetic:1:" + mute.string(),
+              "--device",    "cpu",    "--repeats",     "1",
+              "--text-rows", "20",     "--evaluations", "1",
+              "--frames",    "5",      "--width",       "64",
+              "--height",    "64",     "--output",      output};
+  expect_refused(h3render(words), {"tokenizer"});
+  words.insert(words.end(), {"--tokenizer", nano_path()});
+  expect_done(h3render(words));
+  EXPECT_TRUE(fs::exists(fs::path(output) / "bench.manifest.json"));
+}
+
 TEST(Bench, TableAndJsonFile) {
   const TemporaryFolder folder;
   const std::string file = folder.path() / "table.json";
