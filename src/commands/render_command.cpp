@@ -8,6 +8,7 @@
 #include "parallel/cluster.h"
 #include "render/agreement.h"
 #include "render/run.h"
+#include "render/stop_signals.h"
 
 namespace h3 {
 
@@ -52,6 +53,7 @@ int run_render(const std::vector<std::string>& words) {
       return static_cast<int>(ExitCode::done);
     }
 
+  const StopSignals signals;
   Cluster cluster(nullptr, nullptr);
   try {
     RunRequest request;

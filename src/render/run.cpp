@@ -1,5 +1,6 @@
 #include "render/run.h"
 
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -7,6 +8,7 @@
 #include "render/agreement.h"
 #include "render/failure_record.h"
 #include "render/feasibility.h"
+#include "render/resume_check.h"
 #include "render/run_control.h"
 #include "render/scene_jobs.h"
 #include "render/scene_queue.h"
@@ -29,15 +31,21 @@ void print_options(const RunOptions& options) {
   spdlog::info("options:{}", text);
 }
 
-// Whether the run was stopped.
-bool go_through(SceneQueue& queue, const Session& session, Progress& progress) {
+// Whether the run was stopped in `part`.
+bool is_stopped(const Session& session, Progress& progress, const std::function<void()>& part) {
   try {
-    queue.run();
+    part();
     return false;
   } catch (const RunStopped& e) {
     progress.end_bar();
     if (session.first()) spdlog::warn("stopped: {}; exit 75, run again to go on", e.what());
     return true;
+  }
+}
+
+void go_through(SceneQueue& queue, const Session& session) {
+  try {
+    queue.run();
   } catch (const UserError& e) {
     // Ranks of other groups do not know of it.
     if (session.group().count() > 1) throw RunError(e.what());
@@ -46,10 +54,10 @@ bool go_through(SceneQueue& queue, const Session& session, Progress& progress) {
 }
 
 // Of all groups together: stopped before failed before done.
-ExitCode exit_code(Session& session, const SceneJobs& jobs, const SceneQueue& queue, bool stopped) {
+ExitCode exit_code(Session& session, const SceneJobs& jobs, const std::set<std::string>& failed_here, bool stopped) {
   if (session.world().agree_max(stopped ? 1 : 0) != 0) return ExitCode::stopped;
   std::set<std::string> failed;
-  for (const std::string& names : session.world().gather_text(nlohmann::json(queue.failed()).dump()))
+  for (const std::string& names : session.world().gather_text(nlohmann::json(failed_here).dump()))
     failed.merge(nlohmann::json::parse(names).get<std::set<std::string>>());
   for (const BadScene& bad : jobs.bad) failed.insert(bad.name);
   if (failed.empty()) return ExitCode::done;
@@ -90,18 +98,24 @@ ExitCode run_scenes(Cluster& cluster, const RunRequest& request) {
   if (cluster.rank() == 0) {
     print_options(request.options);
     for (const std::string& note : session->model().notes()) spdlog::info("model: {}", note);
-    for (const BadScene& bad : jobs.bad) record_failure(*session, bad.name, bad.message);
   }
 
   // Bars of several groups would write over each other.
   Progress progress(session->first() && !request.quiet, session->group().count() == 1);
   RunControl control(*session);
-  SceneQueue queue(*session, jobs, control, progress);
-  queue.prepare();
-  const bool stopped = go_through(queue, *session, progress);
-  queue.finish();
+  std::optional<SceneQueue> queue;
+  bool stopped = is_stopped(*session, progress, [&] {
+    check_checkpoints(*session, jobs);
+    if (!request.options.keep_going) jobs.require_all_good();
+    if (cluster.rank() == 0)
+      for (const BadScene& bad : jobs.bad) record_failure(*session, bad.name, bad.message);
+    queue.emplace(*session, jobs, control, progress);
+    queue->prepare();
+  });
+  if (!stopped) stopped = is_stopped(*session, progress, [&] { go_through(*queue, *session); });
+  if (queue) queue->finish();
   control.wait_for_groups();
-  return exit_code(*session, jobs, queue, stopped);
+  return exit_code(*session, jobs, queue ? queue->failed() : std::set<std::string>{}, stopped);
 }
 
 }  // namespace h3

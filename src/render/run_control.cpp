@@ -22,6 +22,11 @@ static WatchdogOptions watchdog_options(Session& session) {
 RunControl::RunControl(Session& session)
     : session_(session), stop_(stop_options(session.options())), watchdog_(watchdog_options(session)) {
   if (session.group().count() > 1 && session.first()) bell_.emplace(session.group().leaders());
+  session.set_interruption({[this] { return wants_stop(); },
+                            [this](const std::string& where) {
+                              world_boundary(where);
+                              pause();
+                            }});
 }
 
 StopReason RunControl::agree() {
@@ -31,10 +36,20 @@ StopReason RunControl::agree() {
   return reason;
 }
 
+bool RunControl::stops_here() {
+  if (agreed_ == StopReason::none) agreed_ = agree();
+  return agreed_ != StopReason::none;
+}
+
 void RunControl::boundary(const std::string& where) {
   watchdog_.progress(where);
-  const StopReason reason = agree();
-  if (reason != StopReason::none) throw RunStopped(reason);
+  if (stops_here()) throw RunStopped(agreed_);
+}
+
+void RunControl::world_boundary(const std::string& where) {
+  watchdog_.progress(where);
+  agreed_ = stop_.agree(session_.world());
+  if (agreed_ != StopReason::none) throw RunStopped(agreed_);
 }
 
 void RunControl::wait_for_groups() {

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "checkpoint/write_hooks.h"
 #include "parallel/shards.h"
+#include "render/asked_fault.h"
 
 namespace h3 {
 
@@ -52,6 +54,17 @@ Option count(std::string name, std::int64_t least, std::int64_t RunOptions::*fie
           [field](const RunOptions& o) { return o.*field; }};
 }
 
+// A text that `parse` understands, or throws UserError about.
+template <typename Parse>
+Option parsed(std::string name, std::string value, std::string RunOptions::*field, Parse parse, std::string help) {
+  Option option = text(name, std::move(value), field, std::move(help));
+  option.set = [name, field, parse](RunOptions& o, const std::string& v) {
+    parse(v, "--" + name);
+    o.*field = v;
+  };
+  return option;
+}
+
 Option flag(std::string name, bool RunOptions::*field, std::string help) {
   return {{name, "", "", std::move(help)},
           [name, field](RunOptions& o, const std::string& v) {
@@ -95,9 +108,14 @@ const std::vector<Option>& options() {
              "another), render it again, or refuse"),
       choice("resume", {"resume", "restart", "refuse"}, &RunOptions::resume,
              "what to do with a scene that was stopped: go on from its checkpoint, start it again, or refuse"),
-      count("checkpoint-steps", 0, &RunOptions::checkpoint_steps, "steps between checkpoints; 0: none are written"),
+      count("checkpoint-steps", 0, &RunOptions::checkpoint_steps,
+            "steps between checkpoints; 0: by time alone, and none where --checkpoint-seconds is 0 too"),
       count("checkpoint-seconds", 0, &RunOptions::checkpoint_seconds,
             "also write one when this many seconds have passed since the last; 0: by steps alone"),
+      text("checkpoint-scratch", "DIR", &RunOptions::checkpoint_scratch,
+           "a fast folder of the node that checkpoints go to first"),
+      count("checkpoint-flush", 0, &RunOptions::checkpoint_flush,
+            "seconds after which a checkpoint in --checkpoint-scratch is also written to the output folder"),
       choice("file-locking", {"auto", "on", "off"}, &RunOptions::file_locking,
              "whether HDF5 locks checkpoints while it reads them; auto: where the file system can"),
       text("max-time", "TIME", &RunOptions::max_time,
@@ -117,8 +135,13 @@ const std::vector<Option>& options() {
            "one scene: text states, rows of every step, frames and samples as "
            "safetensors, for parity checks"),
       text("scratch", "DIR", &RunOptions::scratch, "folder for weights that do not fit into /dev/shm"),
-      text("fail", "RANK:STAGE", &RunOptions::fail,
-           "tests: make one rank fail in a stage (validate, load, media, text, encode, step, decode)"),
+      parsed(
+          "fail", "RANK:STAGE[:HOW]", &RunOptions::fail, parse_asked_fault,
+          "tests: make one rank fail in a stage (validate, load, media, text, encode, step, decode), or HOW: hang, or "
+          "a number of seconds that it loses there"),
+      parsed("write-fault", "POINT:WHAT", &RunOptions::write_fault, parse_write_hooks,
+             "tests: what happens where a checkpoint is written: POINT:hold=FILE waits while FILE exists, "
+             "POINT:exit=CODE[@COUNT] ends rank 0; points opened, half, written, synced, kept, renamed, done"),
   };
   return all;
 }

@@ -27,8 +27,10 @@ struct RunOptions {
   std::int64_t row_chunk = 0;                   // 0: automatic
   std::string existing = "skip";                // skip, overwrite, refuse
   std::string resume = "resume";                // resume, restart, refuse
-  std::int64_t checkpoint_steps = 1;            // 0: none
-  std::int64_t checkpoint_seconds = 0;          // 0: by steps alone
+  std::int64_t checkpoint_steps = 1;            // 0: not by steps
+  std::int64_t checkpoint_seconds = 0;          // 0: not by time
+  std::string checkpoint_scratch;               // "" or a folder of the node
+  std::int64_t checkpoint_flush = 60;           // seconds that checkpoints may be in that folder alone
   std::string file_locking = "auto";            // auto, on, off
   std::string attention = "auto";               // auto, cudnn, own
   bool share_gpus = false;
@@ -39,8 +41,9 @@ struct RunOptions {
   std::string claimed = "wait";          // wait, leave
   bool keep_going = false;
   std::string dump;
-  std::string scratch;  // "" or a folder for what does not fit into /dev/shm
-  std::string fail;     // tests: "RANK:STAGE"
+  std::string scratch;      // "" or a folder for what does not fit into /dev/shm
+  std::string fail;         // tests: render/asked_fault.h
+  std::string write_fault;  // tests: checkpoint/write_hooks.h
 };
 
 struct RunOptionHelp {

@@ -47,32 +47,44 @@ nlohmann::ordered_json checkpoint_identity(Session& session, const SceneJob& job
   return inputs.identity();
 }
 
-std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJob& job,
-                                           const nlohmann::ordered_json& identity) {
-  const std::filesystem::path folder = session.options().output;
-  const CheckpointPaths paths = checkpoint_paths(folder, job.scene.name);
-  const std::string scratch = session.options().scratch;
-  if (scratch.empty() && !is_there(paths.newest) && !is_there(paths.previous)) return std::nullopt;
-  if (session.options().resume == "restart") {
-    spdlog::info("{}: its checkpoint is discarded (--resume restart)", job.scene.name);
-    remove_checkpoints(folder, job.scene.name, scratch);
-    return std::nullopt;
-  }
-  if (session.options().resume == "refuse" && (is_there(paths.newest) || is_there(paths.previous)))
+bool has_checkpoint(const Session& session, const std::string& scene) {
+  const CheckpointPaths paths = checkpoint_paths(session.options().output, scene);
+  return !session.options().checkpoint_scratch.empty() || is_there(paths.newest) || is_there(paths.previous);
+}
+
+std::optional<ResumePoint> read_resumable(const Session& session, const SceneJob& job,
+                                          const nlohmann::ordered_json& identity) {
+  const RunOptions& run = session.options();
+  const CheckpointPaths paths = checkpoint_paths(run.output, job.scene.name);
+  if (run.resume == "refuse" && (is_there(paths.newest) || is_there(paths.previous)))
     throw UserError(paths.newest.string(), "", "",
                     "stands there (--resume refuse); remove it, or use --resume resume or restart");
   ResumeOptions options;
   options.locking = locking_of(session);
-  options.scratch = scratch;
-  auto found = read_checkpoint(folder, job.scene.name, options);
+  options.scratch = run.checkpoint_scratch;
+  auto found = read_checkpoint(run.output, job.scene.name, options);
+  const std::vector<std::string> ignored{"scene.output", "scene.name"};
+  if (found && found->inputs) require_same(identity, found->inputs->identity(), paths.inputs.string(), ignored);
+  return found;
+}
+
+std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJob& job,
+                                           const nlohmann::ordered_json& identity) {
+  const RunOptions& run = session.options();
+  if (!has_checkpoint(session, job.scene.name)) return std::nullopt;
+  if (run.resume == "restart") {
+    spdlog::info("{}: its checkpoint is discarded (--resume restart)", job.scene.name);
+    remove_checkpoints(run.output, job.scene.name, run.checkpoint_scratch);
+    return std::nullopt;
+  }
+  auto found = read_resumable(session, job, identity);
   if (!found) return found;
   for (const std::string& note : found->notes) spdlog::warn("{}: {}", job.scene.name, note);
   if (!found->inputs) {
-    spdlog::warn("{}: {} is lost, so the scene starts again", job.scene.name, paths.inputs.string());
+    spdlog::warn("{}: {} is lost, so the scene starts again", job.scene.name,
+                 checkpoint_paths(run.output, job.scene.name).inputs.string());
     return std::nullopt;
   }
-  const std::vector<std::string> ignored{"scene.output", "scene.name"};
-  require_same(identity, found->inputs->identity(), paths.inputs.string(), ignored);
   spdlog::info("{}: goes on after step {} of {} from {}", job.scene.name, found->state.step, found->state.steps,
                found->file.string());
   return found;
@@ -127,7 +139,8 @@ SceneCheckpoints::SceneCheckpoints(Session& session, const SceneJob& job, const 
                                    const Tensor& text, const std::vector<std::uint8_t>& tags,
                                    const ConditionValues& conditions, const SchedulePair& schedules, const Claim* claim)
     : session_(session), name_(job.scene.name), schedules_(schedules), last_(steady_seconds()) {
-  if (!session.first() || session.options().checkpoint_steps == 0) return;
+  const RunOptions& run = session.options();
+  if (!session.first() || (run.checkpoint_steps == 0 && run.checkpoint_seconds == 0)) return;
   CheckpointInputs inputs;
   inputs.scene = identity.at("scene");
   inputs.model_identity = identity.at("model");
@@ -139,7 +152,9 @@ SceneCheckpoints::SceneCheckpoints(Session& session, const SceneJob& job, const 
   inputs.audio_rows = array_of(conditions.audio, t.audio_channels);
   CheckpointOptions options;
   options.locking = locking_of(session);
-  options.scratch = session.options().scratch;
+  options.scratch = run.checkpoint_scratch;
+  options.flush_seconds = static_cast<double>(run.checkpoint_flush);
+  options.hooks = parse_write_hooks(run.write_fault, "--write-fault");
   if (claim) options.may_commit = [claim] { return claim->still_mine(); };
   try {
     inputs_hash_ = write_inputs(session.options().output, name_, inputs, options);
@@ -151,8 +166,8 @@ SceneCheckpoints::SceneCheckpoints(Session& session, const SceneJob& job, const 
 
 bool SceneCheckpoints::due(std::int64_t step, std::int64_t steps) {
   const RunOptions& o = session_.options();
-  if (o.checkpoint_steps == 0) return false;
-  if (step == steps || step % o.checkpoint_steps == 0) return true;
+  if (o.checkpoint_steps == 0 && o.checkpoint_seconds == 0) return false;
+  if (step == steps || (o.checkpoint_steps > 0 && step % o.checkpoint_steps == 0)) return true;
   if (o.checkpoint_seconds == 0) return false;
   // Clocks differ between ranks; rank 0's decides.
   const bool late = session_.first() && steady_seconds() - last_ >= static_cast<double>(o.checkpoint_seconds);
@@ -186,7 +201,7 @@ void SceneCheckpoints::remove() {
   if (!session_.first()) return;
   writer_.reset();
   try {
-    remove_checkpoints(session_.options().output, name_, session_.options().scratch);
+    remove_checkpoints(session_.options().output, name_, session_.options().checkpoint_scratch);
   } catch (const SceneError& e) {
     report(e.what());
   }

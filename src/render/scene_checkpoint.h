@@ -16,8 +16,16 @@ namespace h3 {
 // What a run that goes on must agree with: scene (without how it is written to files), model, adapters, numerics.
 nlohmann::ordered_json checkpoint_identity(Session& session, const SceneJob& job, StageTimes& times);
 
-// Rank 0, before anything heavy: reads what the output folder holds of this scene. Throws UserError where it cannot be
-// used under --resume: another scene, model or numerics (resume), anything at all (refuse), damaged (resume).
+// Rank 0. Whether a checkpoint of the scene stands in the output folder, or may stand on the scratch disk.
+bool has_checkpoint(const Session& session, const std::string& scene);
+
+// Rank 0: reads what there is of this scene, and changes nothing. Throws UserError where it cannot be used under
+// --resume: another scene, model or numerics (resume), anything at all (refuse); DamagedCheckpoint.
+std::optional<ResumePoint> read_resumable(const Session& session, const SceneJob& job,
+                                          const nlohmann::ordered_json& identity);
+
+// The same, told in the log, for a scene that begins: nothing where its inputs were lost, or under --resume restart,
+// which discards what there is.
 std::optional<ResumePoint> find_checkpoint(const Session& session, const SceneJob& job,
                                            const nlohmann::ordered_json& identity);
 

@@ -65,6 +65,7 @@ void SceneQueue::prepare() {
 
 void SceneQueue::run() {
   constexpr std::chrono::milliseconds kPause(200);  // between looks at scenes that others hold
+  s_.groups_part();
   std::vector<const SceneJob*> waiting = order_;
   while (!waiting.empty()) {
     std::vector<const SceneJob*> held;

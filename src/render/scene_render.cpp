@@ -59,6 +59,7 @@ class SceneRender {
     enter("denoise");
     const LatentState latents = sample(initial);
     enter("decode");
+    control_.steps_are_over();
     facts_.video_hash = hash_hex(latents.video.data(), latents.video.size() * sizeof(float));
     facts_.audio_hash = hash_hex(latents.audio.data(), latents.audio.size() * sizeof(float));
     return decode(latents);
@@ -128,7 +129,9 @@ class SceneRender {
     StageTimer timer(times_, "text");
     s_.fail_if_asked("text");
     TextEncoder encoder(s_.machine(), s_.communicator(), s_.config().text, weights);
-    states_ = encoder.encode(s_.queue(), presentation_, vision.embeddings ? &vision : nullptr);
+    states_ = encoder.encode(
+        s_.queue(), presentation_, vision.embeddings ? &vision : nullptr,
+        [&](std::int64_t layer, const Tensor&) { control_.boundary("text layer " + std::to_string(layer)); });
     facts_.text_ranks = states_.participants;
     facts_.text_scheme = states_.sharding == TextSharding::rows ? "by rows" : "by outputs";
     text_ = states_.hidden;
@@ -237,13 +240,14 @@ class SceneRender {
       status_.seconds_per_step = report.seconds;
       tell_claim();
     };
-    calls.before_step = [&](std::int64_t step) {
-      s_.fail_if_asked("step");
-      if (step > initial.step) enter("denoise");
+    calls.before_step = [&](std::int64_t) {
+      enter("denoise");
       control_.step_begins();
+      s_.fail_if_asked("step");
     };
     calls.wants_latents = [&](std::int64_t step) {
-      return !s_.options().dump.empty() || checkpoints_->due(step, schedules_.video.evaluations());
+      const bool due = checkpoints_->due(step, schedules_.video.evaluations());
+      return control_.stops_here() || due || !s_.options().dump.empty();
     };
     calls.latents = [&](const LatentState& state) {
       dump_latents("rows.step" + std::to_string(state.step), state);
@@ -306,6 +310,8 @@ class SceneRender {
       progress_.decode(first + frames.size(0), job_.geometry.frames);
     };
     calls.progress = [&](std::int64_t done, std::int64_t) { control_.progress("decode unit " + std::to_string(done)); };
+    calls.stopped = [&] { return control_.wants_stop(); };
+    calls.together = [&] { enter("decode"); };
     const std::int64_t width = s_.config().transformer.video_row();
     const Tensor rows(const_cast<float*>(latents.video.data()),
                       {static_cast<std::int64_t>(latents.video.size()) / width, width}, DType::f32);

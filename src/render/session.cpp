@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "render/agreement.h"
+#include "render/asked_fault.h"
 #include "render/claim_record.h"
 #include "render/linear_shapes.h"
 #include "render/numerics.h"
@@ -90,18 +92,16 @@ void Session::make_room(std::size_t working_bytes) {
 }
 
 void Session::check_alone(const std::string& what) const {
-  if (group_->count() > 1 && !together_) throw RunError(what + " is needed after all groups of ranks began to render");
+  if (group_->count() > 1 && parted_) throw RunError(what + " is needed after all groups of ranks began to render");
 }
 
 void Session::load_all(StageTimes& times) {
-  together_ = true;
   model_identity(times);
   for (const Component c : {Component::text_encoder, Component::video_vae, Component::audio_vae}) weights(c, times);
   for (const Partition partition : expected_) {
     use_partition(partition);
     weights(Component::transformer, times);
   }
-  together_ = false;
 }
 
 const WeightSet& Session::weights(Component component, StageTimes& times) {
@@ -114,7 +114,9 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
   load.precision = precision_;
   load.vae_profile = profile_;
   load.partition = partition_;
-  const WeightSet& set = weights_[component] = load_component(*model_, component, load, *weight_memory_);
+  load.stopped = interruption_.wanted;
+  interruptible("load", [&] { weights_[component] = load_component(*model_, component, load, *weight_memory_); });
+  const WeightSet& set = weights_.at(component);
   const double seconds = timer.stop();
   if (cluster_.rank() == 0)
     spdlog::info("{}: {} in {} ({}/s)", name_of(component), bytes_text(static_cast<double>(set.bytes())),
@@ -159,9 +161,27 @@ const std::string& Session::model_identity(StageTimes& times) {
   if (identity_.empty()) {
     check_alone("the model's identity");
     StageTimer timer(times, "identity");
-    identity_ = h3::model_identity(*model_, *weight_memory_);
+    IdentityOptions options;
+    options.stopped = interruption_.wanted;
+    std::string identity;
+    interruptible("identity", [&] { identity = h3::model_identity(*model_, *weight_memory_, options); });
+    require_agreement(world(), cluster_.host(), {{"model identity", identity}});
+    identity_ = identity;
   }
   return identity_;
+}
+
+// Reads on every rank, between two boundaries; where a rank gave up, the second one throws on all.
+void Session::interruptible(const std::string& where, const std::function<void()>& read) {
+  if (interruption_.boundary) interruption_.boundary(where);
+  bool stopped = false;
+  try {
+    read();
+  } catch (const LoadStopped&) {
+    stopped = true;
+  }
+  if (interruption_.boundary) interruption_.boundary(where);
+  H3_CHECK(!stopped, "reading was stopped, the run was not");
 }
 
 // Header and the first bytes of every tensor, read by several threads since a network file system is slow to answer.
@@ -220,8 +240,7 @@ nlohmann::ordered_json Session::numerics() const {
 }
 
 void Session::fail_if_asked(const std::string& stage) const {
-  if (options_.fail == fmt::format("{}:{}", cluster_.rank(), stage))
-    throw RunError(fmt::format("failed in stage {} because --fail asked for it", stage));
+  parse_asked_fault(options_.fail, "--fail").happen(cluster_.rank(), stage);
 }
 
 }  // namespace h3

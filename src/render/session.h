@@ -3,6 +3,7 @@
 // collective over its group, what concerns the machine over the world.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,9 +66,19 @@ class Session {
   // The rank of the group that writes its files.
   bool first() const { return group_->first(); }
 
+  // What reading weights and hashing them asks whether to go on, and where all ranks of the world meet after it (it
+  // throws where the run has to stop).
+  struct Interruption {
+    std::function<bool()> wanted;
+    std::function<void(const std::string& where)> boundary;
+  };
+  void set_interruption(Interruption interruption) { interruption_ = std::move(interruption); }
+
   // Reads everything that a scene can need. Collective over the world; with several groups the one place where weights
   // are read, since groups go through different scenes and a node's ranks fill its memory together.
   void load_all(StageTimes& times);
+  // From here on groups of ranks go through different scenes, and nothing is collective over the world any more.
+  void groups_part() { parted_ = true; }
   // A component's weights, read by the node's ranks together when first asked for. Collective over the world.
   const WeightSet& weights(Component component, StageTimes& times);
   // The transformers that scenes of this run will need; set before load_all.
@@ -77,8 +88,9 @@ class Session {
   // The transformer of a partition, made when first asked for; the other's weights stay in host memory. Collective.
   Transformer& transformer(Partition partition, StageTimes& times);
 
-  // Identity of the model's components (DESIGN "Model identity"), hashed when first asked for. Collective over the
-  // world.
+  // Identity of the model's components (DESIGN "Model identity"), hashed when first asked for and compared between the
+  // ranks, since nodes may have copies of their own. Collective over the world; throws UserError on every rank where
+  // they differ.
   const std::string& model_identity(StageTimes& times);
 
   // A quick mark of the model for the agreement of ranks: layout, configuration, tokenizer, file sizes and headers, and
@@ -88,7 +100,7 @@ class Session {
   // What decides the bits besides scene and weights: versions of the stages, backend, precision, kernels, libraries.
   nlohmann::ordered_json numerics() const;
 
-  // Tests: throws RunError when --fail names this rank and stage.
+  // Tests: what --fail asks of this rank and stage (asked_fault.h).
   void fail_if_asked(const std::string& stage) const;
 
  private:
@@ -117,7 +129,10 @@ class Session {
   std::unique_ptr<Transformer> transformer_;
   std::string identity_;
   std::string run_id_;
-  bool together_ = false;  // inside load_all
+  bool parted_ = false;
+  Interruption interruption_;
+
+  void interruptible(const std::string& where, const std::function<void()>& read);
 };
 
 }  // namespace h3

@@ -1,16 +1,12 @@
 #include "render/stop.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 
 #include "base/error.h"
 #include "base/helper_thread.h"
@@ -18,31 +14,6 @@
 namespace h3 {
 
 namespace {
-
-constexpr std::array kSignals{SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
-
-// One request often arrives twice, from the launcher and from the batch system; only a later one is a second request.
-constexpr std::int64_t kSameRequestNs = 200'000'000;
-
-std::atomic<std::int64_t> first_signal_ns{0};  // of the monotonic clock; 0: none
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);
-std::atomic<bool> one_exists{false};
-std::array<struct sigaction, kSignals.size()> actions_before;
-
-// Async-signal-safe: a clock, atomics, write and _exit.
-void on_signal(int) {
-  const int errno_before = errno;
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  const std::int64_t now = std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-  std::int64_t first = 0;
-  if (!first_signal_ns.compare_exchange_strong(first, now) && now - first > kSameRequestNs) {
-    static constexpr char kText[] = "second signal: leaving at once\n";
-    (void)!::write(STDERR_FILENO, kText, sizeof kText - 1);
-    ::_exit(static_cast<int>(ExitCode::stopped));
-  }
-  errno = errno_before;
-}
 
 void leave_now(const std::string& why) {
   const std::string line = why + "\n";
@@ -109,18 +80,11 @@ std::optional<double> slurm_seconds_left() {
 }
 
 StopControl::StopControl(StopOptions options) : options_(std::move(options)) {
-  H3_CHECK(!one_exists.exchange(true), "one StopControl a process");
   // Limits are turned into the steady clock once, so that a wall clock that is set later changes nothing.
   if (options_.max_seconds > 0) deadline_ = now() + options_.max_seconds;
   if (options_.slurm_limit)
     if (const auto left = slurm_seconds_left()) deadline_ = std::min(deadline_.value_or(1e300), now() + *left);
   if (!options_.leave) options_.leave = leave_now;
-  first_signal_ns = 0;
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &actions_before[i]);
   if (deadline_) thread_ = start_helper_thread([this] { watch(); });
 }
 
@@ -131,8 +95,6 @@ StopControl::~StopControl() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &actions_before[i], nullptr);
-  one_exists = false;
 }
 
 double StopControl::now() const {
@@ -145,7 +107,7 @@ std::optional<double> StopControl::seconds_left() const {
 }
 
 StopReason StopControl::requested() const {
-  if (first_signal_ns != 0) return StopReason::signal;
+  if (StopSignals::came()) return StopReason::signal;
   const auto left = seconds_left();
   if (left) {
     const std::lock_guard lock(mutex_);
@@ -156,8 +118,14 @@ StopReason StopControl::requested() const {
   return StopReason::none;
 }
 
-StopReason StopControl::agree(Communicator& communicator, StopReason heard) const {
-  const StopReason reason = std::max(requested(), heard);
+bool StopControl::wanted() {
+  if (wanted_ == StopReason::none) wanted_ = requested();
+  return wanted_ != StopReason::none;
+}
+
+StopReason StopControl::agree(Communicator& communicator, StopReason heard) {
+  wanted();
+  const StopReason reason = std::max(wanted_.load(), heard);
   return static_cast<StopReason>(communicator.agree_max(static_cast<std::int64_t>(reason)));
 }
 
@@ -168,7 +136,8 @@ void StopControl::step_begins() {
 
 void StopControl::step_took(double seconds) {
   const std::lock_guard lock(mutex_);
-  longest_step_ = std::max(longest_step_, seconds);
+  const double here = step_started_ ? now() - *step_started_ : 0;
+  longest_step_ = std::max({longest_step_, seconds, here});
   step_started_.reset();
 }
 

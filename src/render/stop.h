@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "parallel/communicator.h"
+#include "render/stop_signals.h"
 
 namespace h3 {
 
@@ -36,8 +37,7 @@ struct StopOptions {
   std::function<void(const std::string& why)> leave;
 };
 
-// One object a process. Its signal handlers (SIGTERM, SIGINT, SIGUSR1, SIGUSR2) stand while it lives; make it after
-// MPI was started.
+// One object a run. Signals count that came while it or another StopSignals stood.
 class StopControl {
  public:
   explicit StopControl(StopOptions options);
@@ -49,12 +49,15 @@ class StopControl {
   // measured, does not fit into the time left. Costs a look at the halt file; any moment between steps or stages.
   StopReason requested() const;
 
+  // As requested(), and remembered for the next agree(). Any thread may ask: work that ranks do apart, such as reading
+  // weights, is cut short and all ranks meet where they agree.
+  bool wanted();
+
   // Collective: the highest of all ranks' reasons, and of those they know from elsewhere. Call where ranks are
   // together: before each step, between stages.
-  StopReason agree(Communicator& communicator, StopReason heard = StopReason::none) const;
+  StopReason agree(Communicator& communicator, StopReason heard = StopReason::none);
 
-  // Around each step; `seconds` is what it took with everything that belongs to it (exchange, checkpoint snapshot). All
-  // ranks should pass the slowest rank's.
+  // Around each step; `seconds` is what it took on the slowest rank. What passed here since it began counts too.
   void step_begins();
   void step_took(double seconds);
   // Steps of another scene may take longer or shorter.
@@ -69,6 +72,8 @@ class StopControl {
   double now() const;
 
   StopOptions options_;
+  StopSignals signals_;
+  std::atomic<StopReason> wanted_ = StopReason::none;
   std::optional<double> deadline_;  // by now()
   mutable std::mutex mutex_;
   std::condition_variable changed_;

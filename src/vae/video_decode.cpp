@@ -106,6 +106,7 @@ class DecodeRun {
 
   void decode_own_units(const LatentGrid& latents) {
     for (std::int64_t u = units_.begin; u < units_.end; ++u) {
+      if (calls_.stopped && calls_.stopped()) break;
       const WorkUnit unit = plan_.work.unit(u);
       const Tensor pixels = decode_unit(latents, unit);
       for (std::int64_t i = 0; i < unit.tiles.size(); ++i) {
@@ -255,6 +256,7 @@ VideoDecodeReport decode_video(Machine& machine, Queue& q, Communicator& ranks, 
     const LatentGrid latents(config, on_host, plan.chunks.tokens, plan.height / plan.ratio, plan.width / plan.ratio);
     run.decode_own_units(latents);
   }
+  if (calls.together) calls.together();
   run.exchange();
   run.deliver();
   return run.report();

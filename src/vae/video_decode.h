@@ -39,6 +39,10 @@ struct VideoDecodeCalls {
   std::function<void(Queue& q, std::int64_t first_frame, const Tensor& frames)> raw;
   // After each of this rank's units. Optional.
   std::function<void(std::int64_t done, std::int64_t units)> progress;
+  // Asked on each rank before each of its units: true leaves out the rest; then `together` must throw. Optional.
+  std::function<bool()> stopped;
+  // Called once where all ranks are together, when their units are done or left out. It may throw on every rank alike.
+  std::function<void()> together;
 };
 
 struct VideoDecodeReport {

@@ -1,6 +1,7 @@
 #include "weights/identity.h"
 
 #include <algorithm>
+#include <atomic>
 #include <sstream>
 
 #include "base/error.h"
@@ -44,14 +45,18 @@ static std::string sorted_hash(const std::string& text) {
 
 // This rank's share of the tensors, the largest first, so that shares and threads end together.
 static std::string hash_share(const ComponentPlan& plan, const TensorSource& source, const WeightMemory& memory,
-                              int threads) {
+                              const IdentityOptions& options, std::atomic<bool>& stopped) {
   std::vector<const PlannedTensor*> order;
   for (const PlannedTensor& t : plan.tensors) order.push_back(&t);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->bytes() > b->bytes(); });
   const auto ranks = static_cast<std::size_t>(memory.size()), rank = static_cast<std::size_t>(memory.rank());
   const std::size_t own = (order.size() + ranks - 1 - rank) / ranks;
   std::vector<std::string> lines(own);
-  run_tasks(own, threads > 0 ? threads : default_threads(memory.size()), [&](std::size_t i) {
+  run_tasks(own, options.threads > 0 ? options.threads : default_threads(memory.size()), [&](std::size_t i) {
+    if (stopped || (options.stopped && options.stopped())) {
+      stopped = true;
+      return;
+    }
     const PlannedTensor& t = *order[i * ranks + rank];
     lines[i] = tensor_line(t, tensor_digest(t, source));
   });
@@ -78,14 +83,17 @@ std::string component_identity(const ModelFolder& model, Component component, Pa
   const std::string known = memory.join(memory.rank() == 0 ? memo.find(key) : "");
   if (!known.empty()) return known;
   std::string lines, failure;
+  std::atomic<bool> stopped = false;
   try {
-    lines = hash_share(plan, model.source(component, partition), memory, options.threads);
+    lines = hash_share(plan, model.source(component, partition), memory, options, stopped);
   } catch (const std::exception& e) {
     failure = e.what();
   }
   lines = memory.join(lines);
   failure = memory.join(failure);
+  const bool any_stopped = !memory.join(stopped ? "stopped" : "").empty();
   if (!failure.empty()) throw RunError(failure);
+  if (any_stopped) throw LoadStopped();
   const std::string digest = sorted_hash(lines);
   if (memory.rank() == 0) memo.remember(key, digest);
   return digest;

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
+#include "weights/load_stopped.h"
 #include "weights/model_folder.h"
 #include "weights/node_window.h"
 
@@ -16,11 +18,14 @@ struct IdentityOptions {
   // is no error, nothing is remembered then.
   std::filesystem::path cache{};
   int threads = 0;  // of this rank; 0: the node's cores over its ranks
+  // Asked between tensors, by several threads: true gives up. Optional.
+  std::function<bool()> stopped{};
 };
 
 // XXH3-128 over the sorted lines "name dtype shape digest" of a component's canonical tensors, where the digest is the
 // XXH3-128 of the tensor's bytes in canonical row order and stored dtype. The ranks of a node share the hashing; all
-// call it and get the same. Synthetic weights: of seed, generator version and plan, without making them.
+// call it and get the same. Synthetic weights: of seed, generator version and plan, without making them. LoadStopped on
+// every rank of the node when one of them was stopped.
 std::string component_identity(const ModelFolder& model, Component component, Partition partition, WeightMemory& memory,
                                const IdentityOptions& options = {});
 

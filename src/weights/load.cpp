@@ -1,5 +1,6 @@
 #include "weights/load.h"
 
+#include <atomic>
 #include <cmath>
 #include <mutex>
 
@@ -143,8 +144,13 @@ WeightSet load_component(const ModelFolder& model, Component component, const Lo
   const std::vector<Task> tasks = tasks_of(targets, memory.rank(), memory.size());
   std::mutex mutex;
   std::string wrong, failure;
+  std::atomic<bool> stopped = false;
   try {
     run_tasks(tasks.size(), options.threads > 0 ? options.threads : default_threads(memory.size()), [&](std::size_t i) {
+      if (stopped || (options.stopped && options.stopped())) {
+        stopped = true;
+        return;
+      }
       const std::string problem = run_task(tasks[i], source, block->data());
       if (problem.empty()) return;
       const std::lock_guard lock(mutex);
@@ -156,7 +162,9 @@ WeightSet load_component(const ModelFolder& model, Component component, const Lo
   // Every rank learns of every rank's troubles before any leaves, so that none waits for one that has gone.
   wrong = memory.join(wrong);
   failure = memory.join(failure);
+  const bool any_stopped = !memory.join(stopped ? "stopped" : "").empty();
   if (!failure.empty()) throw RunError(failure);
+  if (any_stopped) throw LoadStopped();
   if (!wrong.empty()) throw UserError(fmt::format("{}: {}:{}", model.name(), name_of(component), wrong));
   WeightSet set;
   for (const Target& t : targets)

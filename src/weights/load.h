@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weights/load_stopped.h"
 #include "weights/model_folder.h"
 #include "weights/node_window.h"
 #include "weights/weight_set.h"
@@ -20,6 +21,8 @@ struct LoadOptions {
   // The tensors to load, by name in the WeightSet ("blocks.3.adaln_proj.linear.weight"); empty: all.
   std::function<bool(std::string_view)> wanted;
   int threads = 0;  // of this rank; 0: the node's cores over its ranks
+  // Asked between reads, by several threads: true gives up. Optional.
+  std::function<bool()> stopped{};
 };
 
 // A tensor as it will lie in memory.
@@ -43,7 +46,8 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const ComponentPlan& plan, const LoadOptions& options);
 
 // Loads a component into `memory`; all ranks of the node call it. The set keeps its memory alive. UserError on every
-// rank of the node, naming all tensors, for values that no model can have; RunError when reading fails.
+// rank of the node, naming all tensors, for values that no model can have; RunError when reading fails; LoadStopped on
+// every rank of the node when one of them was stopped.
 WeightSet load_component(const ModelFolder& model, Component component, const LoadOptions& options,
                          WeightMemory& memory);
 // The same for one rank, in memory of its own.

@@ -1,6 +1,7 @@
 #include "weights/node_window.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -74,18 +75,44 @@ class SegmentFile {
   bool owned_ = false;
 };
 
+constexpr std::string_view kSegmentStart = "h3render.";
+
+// Removes this user's segments that a killed run left in `folder`. The maker of a segment holds a lock on it for as
+// long as it has a name, and the lock goes with the process, whatever machine or container it was seen from.
+void remove_abandoned(const fs::path& folder) {
+  std::vector<fs::path> segments;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with(kSegmentStart)) segments.push_back(it->path());
+  for (const fs::path& path : segments) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct stat s {};
+    if (fd >= 0 && ::fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == ::geteuid() &&
+        ::flock(fd, LOCK_EX | LOCK_NB) == 0)
+      ::unlink(path.c_str());
+    if (fd >= 0) ::close(fd);
+  }
+}
+
 std::string SegmentFile::create(const fs::path& folder, std::size_t bytes) {
+  remove_abandoned(folder);
   struct statvfs s {};
   if (::statvfs(folder.c_str(), &s) != 0) return std::strerror(errno);
   const std::uint64_t free = static_cast<std::uint64_t>(s.f_bavail) * s.f_frsize;
   if (free < bytes) return fmt::format("only {} free", bytes_in_words(free));
   std::random_device random;
-  path_ = folder / fmt::format("h3render.{}.{:08x}{:08x}", ::getpid(), random(), random());
+  path_ = folder / fmt::format("{}{}.{:08x}{:08x}", kSegmentStart, ::getpid(), random(), random());
   // What shm_open does, but in any folder.
   fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd_ < 0) return std::strerror(errno);
   owned_ = true;
-  return reserve(bytes);
+  // Where there are no locks, none is found abandoned. Before this one, another run may have found this file so.
+  struct stat made {};
+  (void)::flock(fd_, LOCK_EX);
+  if (::fstat(fd_, &made) != 0) return std::strerror(errno);
+  if (made.st_nlink > 0) return reserve(bytes);
+  remove();
+  return create(folder, bytes);
 }
 
 // Takes the space now: later, a full file system would kill the process that writes (SIGBUS).

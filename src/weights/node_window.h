@@ -1,6 +1,6 @@
 // Memory for weights that all ranks of a node fill together and then read: one shared segment a node (DESIGN 3,
 // "Weights"), or this process's own memory for a single rank. The segment has no name once all ranks have it, so that
-// it goes with the last process, however that ends.
+// it goes with the last process, however that ends; one of a run that was killed before that goes with the next run.
 #pragma once
 
 #include <mpi.h>

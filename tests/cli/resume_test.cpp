@@ -54,9 +54,9 @@ TEST_F(Resume, AnotherSceneIsNotMixedIn) {
   write(3);
   EXPECT_NE(render({"--fail", "0:decode"}, 1).exit_code, 0);
   const Result other = render({"seed=1"}, 1);
-  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_EQ(other.exit_code, 2);
   EXPECT_NE(other.err.find("scene.seed"), std::string::npos) << other.err;
-  EXPECT_EQ(render({"--resume", "refuse"}, 1).exit_code, 3);
+  EXPECT_EQ(render({"--resume", "refuse"}, 1).exit_code, 2);
   expect_done(render({"seed=1", "--resume", "restart"}, 1));
 }
 

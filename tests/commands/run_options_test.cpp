@@ -51,10 +51,12 @@ TEST(RunOptions, EchoEveryOptionWithItsDefault) {
 TEST(RunOptions, SetOneOptionEach) {
   const auto defaults = to_json(RunOptions());
   for (const RunOptionHelp& option : run_option_help()) {
-    const std::string value = option.value.empty()  ? "true"
-                              : is_choice(option)   ? choices_of(option).back()
-                              : option.value == "N" ? "7"
-                                                    : "some/text";
+    const std::string value = option.value.empty()           ? "true"
+                              : is_choice(option)            ? choices_of(option).back()
+                              : option.value == "N"          ? "7"
+                              : option.name == "fail"        ? "1:step:hang"
+                              : option.name == "write-fault" ? "half:exit=9@2"
+                                                             : "some/text";
     const auto echoed = to_json(with(option.name, value));
     for (const auto& [name, now] : echoed.items())
       EXPECT_EQ(now != defaults[name], name == option.name) << option.name << " = " << value << " changed " << name;

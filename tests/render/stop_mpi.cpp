@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   MpiCommunicator world(MPI_COMM_WORLD, *machine);
   StopOptions options;
   options.slurm_limit = false;
-  const StopControl stop(options);
+  StopControl stop(options);
   int step = 1;
   while (step < 10) {
     if (step == 5 && cluster.rank() == cluster.size() - 1) ::raise(SIGTERM);

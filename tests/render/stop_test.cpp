@@ -31,7 +31,7 @@ TEST(Stop, each_signal_is_a_request_and_handlers_go_with_the_object) {
   struct sigaction before {};
   ::sigaction(SIGTERM, nullptr, &before);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
-    const StopControl stop(plain());
+    StopControl stop(plain());
     ::raise(signal);
     EXPECT_EQ(stop.requested(), StopReason::signal);
     ::raise(signal);  // at once again: the same request, sent by launcher and batch system
@@ -68,6 +68,26 @@ TEST(Stop, a_halt_file) {
   EXPECT_EQ(stop.requested(), StopReason::none);
   std::ofstream(options.halt_file) << "";
   EXPECT_EQ(stop.requested(), StopReason::halt_file);
+}
+
+TEST(Stop, a_reason_that_was_acted_upon_is_remembered) {
+  const TemporaryFolder folder;
+  StopOptions options = plain();
+  options.halt_file = folder.path() / "halt";
+  StopControl stop(options);
+  std::ofstream(options.halt_file) << "";
+  EXPECT_TRUE(stop.wanted());
+  std::filesystem::remove(options.halt_file);
+  const auto machine = make_cpu_machine();
+  SoloCommunicator solo(*machine);
+  EXPECT_EQ(stop.agree(solo), StopReason::halt_file);
+}
+
+TEST(Stop, a_signal_before_the_run_counts) {
+  const StopSignals signals;
+  ::raise(SIGUSR1);
+  const StopControl stop(plain());
+  EXPECT_EQ(stop.requested(), StopReason::signal);
 }
 
 TEST(Stop, the_time_limit_looks_one_step_ahead) {

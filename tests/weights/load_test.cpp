@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
 #include "support/goldens.h"
+#include "weights/identity.h"
 #include "weights/model_files.h"
 
 namespace h3 {
@@ -176,6 +178,19 @@ TEST(Load, ConvertedDtypesAreNoted) {
   // Rounded to the stored dtype first, whatever the precision.
   expect_equal(load_component(model, Component::text_encoder),
                load_component(open_model(test::nano_path()), Component::text_encoder));
+}
+
+TEST(Load, StoppedHalfWay) {
+  const ModelFolder model = open_model(test::nano_path());
+  LoadOptions options;
+  std::atomic<int> asked = 0;
+  options.stopped = [&] { return ++asked > 3; };
+  EXPECT_THROW(load_component(model, Component::transformer, options), LoadStopped);
+  IdentityOptions hashing{.cache = "/proc/nowhere"};
+  hashing.stopped = options.stopped;
+  EXPECT_THROW(model_identity(model, hashing), LoadStopped);
+  options.stopped = [] { return false; };
+  EXPECT_NO_THROW(load_component(model, Component::transformer, options));
 }
 
 TEST(Load, ZeroDirectionIsRefused) {

@@ -1,7 +1,10 @@
 // Memory that several ranks share, with threads in the place of ranks: same bits for any number, errors on all.
 #include "weights/node_window.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstring>
@@ -100,6 +103,23 @@ TEST(NodeWindow, WritesOfOneRankReachAll) {
     EXPECT_EQ(memory->join(std::to_string(memory->rank())), "012");
     EXPECT_EQ(memory->allocate(0, "nothing")->bytes(), 0u);
   });
+}
+
+TEST(NodeWindow, SegmentsOfKilledRunsAreRemoved) {
+  const TemporaryFolder folder;
+  const fs::path abandoned = folder / "h3render.123.00000000deadbeef", held = folder / "h3render.124.00000000deadbeef";
+  test::write_text(abandoned, "left behind");
+  test::write_text(held, "another run is attaching to it");
+  test::write_text(folder / "other", "");
+  const int fd = ::open(held.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  on_ranks(2, [&](std::unique_ptr<NodeGroup> group) {
+    make_node_memory(std::move(group), "", folder.path())->allocate(10'000, "test");
+  });
+  EXPECT_FALSE(fs::exists(abandoned));
+  EXPECT_TRUE(fs::exists(held));
+  EXPECT_TRUE(fs::exists(folder / "other"));
+  ::close(fd);
 }
 
 // /proc has no room at all.

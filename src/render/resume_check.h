@@ -1,0 +1,15 @@
+// What a run that would go on finds out about the checkpoints of all its scenes before it loads anything: one of
+// another scene, model or numerics, of a newer schema, or no checkpoint at all is bad input, as a bad scene is.
+#pragma once
+
+#include "render/scene_jobs.h"
+#include "render/session.h"
+
+namespace h3 {
+
+// Collective over the world. Moves the scenes whose checkpoints cannot be used under --resume from jobs.good to
+// jobs.bad, alike on every rank. Changes no file. A checkpoint that storage damaged is left to the scene's own turn,
+// and so is one that another run may be writing.
+void check_checkpoints(Session& session, SceneJobs& jobs);
+
+}  // namespace h3
