@@ -2,7 +2,7 @@
 # Installs what h3render needs to build and run, with apt, on Debian 12 or Ubuntu 24.04. Nothing is installed where
 # everything is there already. Called by demo.sh and test.sh; as root or with sudo.
 #
-#   tools/setup.sh [--tests]      --tests: also what the tests use (GoogleTest, Slurm is left to tests/slurm)
+#   tools/setup.sh [--tests]      --tests: also what the tests use (GoogleTest, Slurm, ...)
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache pkg-config libopenmpi-dev openmpi-bin libspdlog-dev nlohmann-json3-dev
@@ -10,7 +10,7 @@ packages=(g++ cmake ninja-build ccache pkg-config libopenmpi-dev openmpi-bin lib
   libutf8proc-dev libxxhash-dev)
 for argument in "$@"; do
   case $argument in
-    --tests) packages+=(libgtest-dev libbenchmark-dev ffmpeg python3-minimal) ;;
+    --tests) packages+=(libgtest-dev libbenchmark-dev ffmpeg python3-minimal slurm-wlm munge) ;;
     *) echo "setup.sh: unknown option $argument" >&2; exit 2 ;;
   esac
 done
@@ -23,6 +23,8 @@ for package in "${packages[@]}"; do
     ninja-build) command -v ninja >/dev/null && continue ;;
     g++) command -v g++ >/dev/null && continue ;;
     python3-minimal) command -v python3 >/dev/null && continue ;;
+    slurm-wlm) [ -x /usr/sbin/slurmctld ] && [ -x /usr/sbin/slurmd ] && command -v sbatch >/dev/null && continue ;;
+    munge) [ -x /usr/sbin/munged ] && continue ;;
   esac
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done

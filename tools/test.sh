@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Sets the machine up, builds, and runs every test that it can run.
 #
-#   tools/test.sh            the short forms: unit tests, goldens, renders, invariance under mpirun, faults
-#   tools/test.sh --full     also the unit tests under ASan and UBSan, the long forms of mutation, invariance and judged
-#                            renders, and, where there is an nvcc, a build for every CUDA architecture
+#   tools/test.sh            the short forms: unit tests, goldens, renders, invariance under mpirun, faults, Slurm
+#   tools/test.sh --full     also the unit tests under ASan and UBSan, the long forms of mutation, invariance, judged
+#                            renders, faults (50 kills) and the soak (300 scenes), and, where there is an nvcc, a build
+#                            for every CUDA architecture
 set -euo pipefail
 cd "$(dirname "$0")/.."
 full=no

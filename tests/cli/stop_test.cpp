@@ -56,7 +56,7 @@ TEST_F(Stopping, EachSignalToAnyOneRank) {
   int rank = 0;
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
     SCOPED_TRACE(signal);
-    const Result result = stop_at("loses 0.3 s in stage step", 3, rank++ % 3, signal, {"--fail", "0:step:0.3"});
+    const Result result = stop_at("loses 1.5 s in stage step", 3, rank++ % 3, signal, {"--fail", "0:step:1.5"});
     EXPECT_EQ(result.exit_code, 75) << result.err;
     EXPECT_NE(result.err.find("stopped: a signal asked for it"), std::string::npos) << result.err;
     EXPECT_GE(step_on_disk(), 1);
@@ -70,7 +70,7 @@ TEST_F(Stopping, EachSignalToAnyOneRank) {
 // Where checkpoints are rare, the step that was done is kept when the run stops.
 TEST_F(Stopping, KeepsTheStepThatWasDone) {
   const Result result =
-      stop_at("loses 0.3 s in stage step", 2, 1, SIGUSR1, {"--fail", "0:step:0.3", "--checkpoint-steps", "100"});
+      stop_at("loses 1.5 s in stage step", 2, 1, SIGUSR1, {"--fail", "0:step:1.5", "--checkpoint-steps", "100"});
   EXPECT_EQ(result.exit_code, 75) << result.err;
   EXPECT_GE(step_on_disk(), 1);
   expect_finished_by(1);
@@ -88,7 +88,7 @@ TEST_F(Stopping, CheckpointsByTimeAlone) {
 TEST_F(Stopping, WhileLoadingEncodingAndDecoding) {
   for (const std::string stage : {"validate", "load", "text", "decode"}) {
     SCOPED_TRACE(stage);
-    const Result result = stop_at("loses 0.5 s in stage " + stage, 2, 1, SIGUSR1, {"--fail", "0:" + stage + ":0.5"});
+    const Result result = stop_at("loses 2 s in stage " + stage, 2, 1, SIGUSR1, {"--fail", "0:" + stage + ":2"});
     EXPECT_EQ(result.exit_code, 75) << result.err;
     EXPECT_EQ(step_on_disk(), stage == "decode" ? kSteps : -1);
     EXPECT_FALSE(fs::exists(out() / "clip.mp4"));
@@ -135,8 +135,8 @@ TEST_F(Stopping, BeforeAStepThatWouldNotEndInTime) {
 
 TEST_F(Stopping, ScratchOfTheNodeIsFlushedAtTheStop) {
   const fs::path scratch = folder_.path() / "scratch";
-  const Words options{"--fail", "0:step:0.3", "--checkpoint-scratch", scratch.string(), "--checkpoint-flush", "3600"};
-  const Result result = stop_at("loses 0.3 s in stage step", 2, 0, SIGTERM, options);
+  const Words options{"--fail", "0:step:1.5", "--checkpoint-scratch", scratch.string(), "--checkpoint-flush", "3600"};
+  const Result result = stop_at("loses 1.5 s in stage step", 2, 0, SIGTERM, options);
   EXPECT_EQ(result.exit_code, 75) << result.err;
   EXPECT_GE(step_on_disk(), 1) << "not flushed";
   fs::remove_all(scratch);  // the next run is on another node
