@@ -52,7 +52,9 @@ TEST(Soak, EverythingStaysFlat) {
   for (const std::string& word : render_words(write_scene(folder.path(), scenes), out, {"--quiet"}))
     words.push_back(word);
   constexpr int kRanks = 2;
-  Process process(on_ranks(kRanks, words), {.limit = 3000});
+  Surroundings surroundings;
+  surroundings.limit = 3000;  // seconds
+  Process process(on_ranks(kRanks, words), surroundings);
   const auto done = [&](int i) { return fs::exists(out / fmt::format("s{:03}.manifest.json", i)); };
   const auto wait_until = [&](int i) {
     while (process.running() && !done(i)) ::usleep(5000);

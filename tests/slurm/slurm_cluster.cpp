@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -161,12 +162,14 @@ PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 )",
                                                  fmt::arg("host", host), fmt::arg("controller", ports[0]),
                                                  fmt::arg("node", ports[1]), fmt::arg("folder", folder)));
-  // Newer versions look for control groups even where no plugin uses them.
-  write_text(folder + "/cgroup.conf", "CgroupPlugin=disabled\n");
+  // Since 23.11 slurmd looks for control groups even where no plugin uses them, and can be told not to.
+  int year = 0, month = 0;
+  std::sscanf(command({daemon_path("slurmd"), "-V"}).out.c_str(), "slurm %d.%d", &year, &month);
+  if (100 * year + month >= 2311) write_text(folder + "/cgroup.conf", "CgroupPlugin=disabled\n");
 }
 
 Result SlurmCluster::command(const Words& words) const {
-  return run(words, {.environment = {{"SLURM_CONF", folder_.path() / "slurm.conf"}}});
+  return run(words, {{{"SLURM_CONF", folder_.path() / "slurm.conf"}}, ".", 180});
 }
 
 std::string SlurmCluster::submit(const fs::path& folder, const Words& options_and_script,
@@ -178,7 +181,7 @@ std::string SlurmCluster::submit(const fs::path& folder, const Words& options_an
   std::map<std::string, std::string> all = environment;
   all["SLURM_CONF"] = folder_.path() / "slurm.conf";
   all["H3RENDER"] = h3render_path();
-  const Result result = run(words, {.environment = all, .folder = folder});
+  const Result result = run(words, {all, folder, 180});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return trimmed(result.out);
 }

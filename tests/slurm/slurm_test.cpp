@@ -181,8 +181,8 @@ TEST_F(Slurm, ExitCodesReachSlurm) {
   EXPECT_EQ(cluster_->restarts(bad), 0);
 }
 
-// srun without a launch interface that this MPI knows starts every task as a world of its own: refused, not rendered
-// twice. Where Open MPI has PMI-2, it works.
+// srun without a launch interface that this MPI knows starts every task as a world of its own: refused by the MPI or by
+// the program, not rendered twice. Where Open MPI has PMI-2, it works.
 TEST_F(Slurm, OtherLaunchInterfaces) {
   const std::string file = scene("clip", 2);
   for (const std::string kind : {"none", "pmi2"}) {
@@ -195,8 +195,10 @@ TEST_F(Slurm, OtherLaunchInterfaces) {
       expect_all_rendered();
       continue;
     }
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find("start with srun --mpi=pmix"), std::string::npos) << result.err;
+    EXPECT_NE(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(result.err.find("start with srun --mpi=pmix") != std::string::npos ||
+                result.err.find("OMPI was not built with SLURM's PMI support") != std::string::npos)
+        << result.err;
     EXPECT_TRUE(names_in(out()).empty());
   }
 }
