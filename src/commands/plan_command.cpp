@@ -9,6 +9,7 @@
 #include "render/partition_use.h"
 #include "render/run_prediction.h"
 #include "render/scene_jobs.h"
+#include "render/stop_notice.h"
 #include "weights/model_folder.h"
 
 namespace h3 {
@@ -31,7 +32,8 @@ CommandHelp plan_help() {
           {"h3render plan jobs/demo.json --model jobs/nano --ranks 1,2,4",
            "h3render plan scene.json --model synthetic:1 --text-rows 1024 --ranks 8 --precision bf16 --json",
            "h3render plan scene.json --model synthetic:1 --text-rows 1024 --device cuda --ranks 8,16 --predict H200 "
-           "--ranks-per-node 8"},
+           "--ranks-per-node 8",
+           "h3render plan jobs/demo.json --model jobs/nano --ranks 4 --step-seconds 95"},
           ""};
 }
 
@@ -69,6 +71,15 @@ std::optional<PredictionRequest> prediction_from(const CommandLine& line, const 
   return request;
 }
 
+// Nothing where the time of a step is not known. A measured one comes before a predicted one.
+std::optional<StopNotice> stop_notice(const CommandLine& line, const PlanRequest& request, SamplerKind sampler,
+                                      const std::optional<RunPrediction>& predicted) {
+  if (!line.has("step-seconds") && !predicted) return std::nullopt;
+  const double seconds = line.has("step-seconds") ? line.get<double>("step-seconds") : predicted->step.seconds();
+  if (!(seconds > 0)) throw UserError("--step-seconds", "", fmt::format("{}", seconds), "more than 0");
+  return advise_stop(seconds, checkpoint_bytes(request, sampler));
+}
+
 }  // namespace
 
 int run_plan(const std::vector<std::string>& words) {
@@ -85,7 +96,10 @@ int run_plan(const std::vector<std::string>& words) {
       "predict: what a rank receives a second from its node's others (default: the card's)")(
       "node-link", po::value<double>()->value_name("GB/S"), "predict: the same from other nodes (default 50)")(
       "host-link", po::value<double>()->value_name("GB/S"),
-      "predict: streamed weights from host memory (default: the card's)");
+      "predict: streamed weights from host memory (default: the card's)")(
+      "step-seconds", po::value<double>()->value_name("S"),
+      "what a step takes, from a log or a manifest, where it is not predicted: tells how long before its end a Slurm "
+      "job has to be told to stop");
   add_run_options(description, {"model", "residency", "precision", "vae-profile", "exchange", "shares", "row-shares",
                                 "head-shares", "row-chunk", "device"});
   const CommandLine line(plan_help(), description, words, true);
@@ -127,14 +141,19 @@ int run_plan(const std::vector<std::string>& words) {
       request.profile = vae_profile_of(options, on_gpu);
       request.row_chunk = options.row_chunk;
       const RunPlan plan = make_run_plan(request);
+      std::optional<RunPrediction> predicted;
+      if (prediction) predicted = predict_run(request, plan, *prediction);
+      const std::optional<StopNotice> notice = stop_notice(line, request, job.scene.sampler, predicted);
       if (line.has("json")) {
         nlohmann::ordered_json j{{"scene", job.scene.name}, {"ranks_planned", ranks}};
         j.update(to_json(plan));
-        if (prediction) j["predicted"] = to_json(predict_run(request, plan, *prediction));
+        if (predicted) j["predicted"] = to_json(*predicted);
+        if (notice) j["stop"] = to_json(*notice);
         all.push_back(j);
       } else {
         std::cout << "scene " << job.scene.name << " on " << ranks << (ranks == 1 ? " rank\n" : " ranks\n")
-                  << text_of(plan) << (prediction ? text_of(predict_run(request, plan, *prediction)) : "") << "\n";
+                  << text_of(plan) << (predicted ? text_of(*predicted) : "") << (notice ? text_of(*notice) : "")
+                  << "\n";
       }
     }
   }

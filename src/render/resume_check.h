@@ -8,8 +8,8 @@
 namespace h3 {
 
 // Collective over the world. Moves the scenes whose checkpoints cannot be used under --resume from jobs.good to
-// jobs.bad, alike on every rank. Changes no file. A checkpoint that storage damaged is left to the scene's own turn,
-// and so is one that another run may be writing.
+// jobs.bad, alike on every rank. Changes no file. Left to the scene's own turn: a checkpoint that storage damaged, one
+// that another run may be writing, and one of a scene that takes frames of others.
 void check_checkpoints(Session& session, SceneJobs& jobs);
 
 }  // namespace h3

@@ -146,7 +146,7 @@ class SceneRender {
     enter("encode");
     s_.fail_if_asked("encode");
     latents_ = encode_media(s_, job_.media, media_, job_.scene.posterior, times_,
-                            [&](const std::string& item) { control_.progress("encoding " + item); });
+                            [&](const std::string& item) { control_.boundary("encoding " + item); });
     media_.clear();
     facts_.encoded = true;
     for (std::size_t i = 0; i < latents_.visual.size(); ++i)

@@ -192,6 +192,22 @@ TEST(Plan, AgreesWithTheRender) {
       EXPECT_EQ(plans[0]["ranks"][r][key], render.manifest()["ranks"][r][key]) << r << key;
 }
 
+TEST(Plan, TellsWhenAJobHasToBeStopped) {
+  const TemporaryFolder folder;
+  const std::string small = write_scene(folder.path(), nano_scene(8), "small.json");
+  Words words{"plan", small, "--model", nano_path(), "--ranks", "4", "--step-seconds", "95"};
+  expect_has(h3render(words).out, "with steps of 95.0 s: sbatch --signal=B:USR1@134\n");
+  words.push_back("--json");
+  EXPECT_EQ(json_of(h3render(words))[0]["stop"]["signal_seconds"], 134);
+  words[7] = "0";
+  EXPECT_EQ(h3render(words).exit_code, 2);
+  // The released model at full length: a checkpoint of 42 MB.
+  const std::string full = write_scene(folder.path(), {{"prompt", "A red circle."}, {"frames", 362}});
+  const Json plan = json_of(
+      h3render({"plan", full, "--model", "synthetic:1", "--text-rows", "512", "--json", "--step-seconds", "60"}));
+  EXPECT_NEAR(plan[0]["stop"]["checkpoint_bytes"].get<double>(), 42e6, 2e6);
+}
+
 TEST(Inspect, ManifestSafetensorsModel) {
   const TemporaryFolder folder;
   const fs::path dump = folder.path() / "dump.safetensors";
