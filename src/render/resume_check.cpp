@@ -35,7 +35,10 @@ std::string what_is_wrong(const Session& session, const SceneJob& job, const nlo
 
 void check_checkpoints(Session& session, SceneJobs& jobs) {
   if (session.options().resume == "restart") return;
-  const auto stopped = [&](const SceneJob& job) { return has_checkpoint(session, job.scene.name); };
+  // What a scene takes from another one is known when that one is done.
+  const auto stopped = [&](const SceneJob& job) {
+    return has_checkpoint(session, job.scene.name) && job.scene.frames_taken().empty();
+  };
   const bool any = session.cluster().rank() == 0 && std::any_of(jobs.good.begin(), jobs.good.end(), stopped);
   if (session.world().agree_max(any ? 1 : 0) == 0) return;
   StageTimes apart;
