@@ -261,7 +261,7 @@ TEST_F(Media, ResumesWithoutItsFiles) {
   EXPECT_NE(render(keys, {"--fail", "1:decode"}, 2).exit_code, 0);
   write_png(folder() / "image.png", smooth_picture(96, 64, 10));
   const Result changed = render(keys, {});
-  EXPECT_EQ(changed.exit_code, 3);
+  EXPECT_EQ(changed.exit_code, 2);
   expect_says(changed.err, {"scene.references[0].image"});
 }
 
