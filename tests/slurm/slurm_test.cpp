@@ -111,9 +111,9 @@ TEST_F(Slurm, SignalledJobRequeuesItselfAndFinishes) {
   expect_all_rendered();
 }
 
-// Slurm itself sends the signal, a while before the limit of a minute.
+// Slurm itself sends the signal, a while before the limit of a minute; it looks at limits every half minute.
 TEST_F(Slurm, SignalBeforeTheTimeLimit) {
-  Words words = render_job(scene("long", 6), {"--fail", "0:step:3"});
+  Words words = render_job(scene("long", 16), {"--fail", "0:step:3"});
   words.insert(words.begin(), {"--time=1", "--signal=B:USR1@52"});
   const std::string job = submit(words);
   EXPECT_EQ(cluster_->wait(job), std::vector<std::string>{"COMPLETED"}) << log();
