@@ -21,14 +21,15 @@ bool wide_rows(const IndexedRows& t) {
 // y = f(x) for values of one type.
 template <typename T, typename F>
 struct Map {
+  static constexpr int kColumns = kChunk<T>;
   Matrix x, y;
   bool wide;
   F f;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    float v[kChunk];
+    float v[kColumns];
     load_chunk(at<const T>(x, row, column), count, wide, v);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) v[i] = f(v[i]);
+    for (int i = 0; i < kColumns; ++i) v[i] = f(v[i]);
     store_chunk(at<T>(y, row, column), count, wide, v);
   }
 };
@@ -89,54 +90,58 @@ cudaError_t unary_of(Unary kind, const Matrix& x, const Matrix& y, cudaStream_t 
 
 template <typename T>
 struct Modulate {
+  static constexpr int kColumns = kChunk<T>;
   Matrix x, y;
   IndexedRows scale, shift;
   const std::int32_t* index;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    const Pack<T> in = load_pack(at<const T>(x, row, column), count, wide);
+    const Pack<T, kColumns> in = load_pack<kColumns>(at<const T>(x, row, column), count, wide);
     const std::int64_t table_row = index[row];
-    const Operand a(scale.data, scale.type, table_row * scale.stride + column, count, wide);
-    const Operand b(shift.data, shift.type, table_row * shift.stride + column, count, wide);
+    const Operand<kColumns> a(scale.data, scale.type, table_row * scale.stride + column, count, wide);
+    const Operand<kColumns> b(shift.data, shift.type, table_row * shift.stride + column, count, wide);
     store_pack(at<T>(y, row, column), count, wide, sum(product(in, one_plus<T>(a)), b));
   }
 };
 
 template <typename T>
 struct GatedAdd {
+  static constexpr int kColumns = kChunk<T>;
   Matrix x, a;
   IndexedRows gate;
   const std::int32_t* index;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    const Pack<T> update = load_pack(at<const T>(a, row, column), count, wide);
-    const Pack<T> in = load_pack(at<const T>(x, row, column), count, wide);
-    const Operand g(gate.data, gate.type, index[row] * gate.stride + column, count, wide);
+    const Pack<T, kColumns> update = load_pack<kColumns>(at<const T>(a, row, column), count, wide);
+    const Pack<T, kColumns> in = load_pack<kColumns>(at<const T>(x, row, column), count, wide);
+    const Operand<kColumns> g(gate.data, gate.type, index[row] * gate.stride + column, count, wide);
     store_pack(at<T>(x, row, column), count, wide, sum(in, product(update, g)));
   }
 };
 
 template <typename T>
 struct Add {
+  static constexpr int kColumns = kChunk<T>;
   Matrix x, a;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    const Pack<T> other = load_pack(at<const T>(a, row, column), count, wide);
-    const Pack<T> in = load_pack(at<const T>(x, row, column), count, wide);
+    const Pack<T, kColumns> other = load_pack<kColumns>(at<const T>(a, row, column), count, wide);
+    const Pack<T, kColumns> in = load_pack<kColumns>(at<const T>(x, row, column), count, wide);
     store_pack(at<T>(x, row, column), count, wide, sum(in, other));
   }
 };
 
 template <typename A>
 struct ScaledAdd {
+  static constexpr int kColumns = kChunk<float, A>;
   Matrix x, a;
   const float* scale;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    const Pack<A> update = load_pack(at<const A>(a, row, column), count, wide);
-    const Pack<float> in = load_pack(at<const float>(x, row, column), count, wide);
-    const Pack<float> factor = load_pack(scale + column, count, wide);
-    float w[kChunk];
+    const Pack<A, kColumns> update = load_pack<kColumns>(at<const A>(a, row, column), count, wide);
+    const Pack<float, kColumns> in = load_pack<kColumns>(at<const float>(x, row, column), count, wide);
+    const Pack<float, kColumns> factor = load_pack<kColumns>(scale + column, count, wide);
+    float w[kColumns];
     widen(update, w);
     store_pack(at<float>(x, row, column), count, wide, sum(in, product(narrow<float>(w), factor)));
   }
@@ -144,40 +149,43 @@ struct ScaledAdd {
 
 template <typename T>
 struct SwiGlu {
+  static constexpr int kColumns = kChunk<T>;
   Matrix u, y;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    const Pack<T> gate = load_pack(at<const T>(u, row, column), count, wide);
-    const Pack<T> value = load_pack(at<const T>(u, row, y.columns + column), count, wide);
-    float g[kChunk];
+    const Pack<T, kColumns> gate = load_pack<kColumns>(at<const T>(u, row, column), count, wide);
+    const Pack<T, kColumns> value = load_pack<kColumns>(at<const T>(u, row, y.columns + column), count, wide);
+    float g[kColumns];
     widen(gate, g);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) g[i] = silu<T>(g[i]);
+    for (int i = 0; i < kColumns; ++i) g[i] = silu<T>(g[i]);
     store_pack(at<T>(y, row, column), count, wide, product(narrow<T>(g), value));
   }
 };
 
 template <typename X, typename Y>
 struct Cast {
+  static constexpr int kColumns = kChunk<X, Y>;
   Matrix x, y;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    float v[kChunk];
+    float v[kColumns];
     load_chunk(at<const X>(x, row, column), count, wide, v);
     store_chunk(at<Y>(y, row, column), count, wide, v);
   }
 };
 
 struct Euler {
+  static constexpr int kColumns = kChunk<float>;
   Matrix x, v, clean;
   float one_minus_t, r, one_minus_r;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    float a[kChunk], b[kChunk];
+    float a[kColumns], b[kColumns];
     load_chunk(at<const float>(x, row, column), count, wide, a);
     load_chunk(at<const float>(v, row, column), count, wide, b);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) {
+    for (int i = 0; i < kColumns; ++i) {
       b[i] = a[i] + one_minus_t * b[i];
       a[i] = r * a[i] + one_minus_r * b[i];
     }
@@ -187,16 +195,17 @@ struct Euler {
 };
 
 struct Multistep {
+  static constexpr int kColumns = kChunk<float>;
   Matrix x, clean, previous;
   float weight;
   bool wide;
   __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    float a[kChunk], d[kChunk], p[kChunk];
+    float a[kColumns], d[kColumns], p[kColumns];
     load_chunk(at<const float>(x, row, column), count, wide, a);
     load_chunk(at<const float>(clean, row, column), count, wide, d);
     load_chunk(at<const float>(previous, row, column), count, wide, p);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) a[i] += weight * (p[i] - d[i]);
+    for (int i = 0; i < kColumns; ++i) a[i] += weight * (p[i] - d[i]);
     store_chunk(at<float>(x, row, column), count, wide, a);
   }
 };
@@ -234,7 +243,7 @@ cudaError_t gated_add(const Matrix& x, const IndexedRows& gate, const std::int32
 
 cudaError_t swiglu(const Matrix& u, const Matrix& y, cudaStream_t stream) {
   if (u.type != y.type || u.columns != 2 * y.columns) return cudaErrorInvalidValue;
-  const bool fast = wide(u) && wide(y) && y.columns % kChunk == 0;
+  const bool fast = wide(u) && wide(y) && y.columns * bytes_of(y.type) % 16 == 0;
   return with_type(y.type, [&](auto zero) {
     return for_chunks(y.rows, y.columns, SwiGlu<decltype(zero)>{u, y, fast}, stream);
   });

@@ -30,7 +30,7 @@ inline bool aligned16(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
 }
 
-// Is every chunk of eight columns aligned for 16-byte accesses?
+// Is every chunk of eight columns, and every half of one, aligned for the accesses that fit it?
 inline bool wide(const Matrix& m) {
   return aligned16(m.data) && (m.rows <= 1 || m.stride * bytes_of(m.type) % 16 == 0);
 }
@@ -57,20 +57,20 @@ inline unsigned blocks_for(std::int64_t threads) {
 
 #ifdef __CUDACC__
 
-// Runs body(row, first column, columns left) once for every chunk of eight columns.
+// Runs body(row, first column, columns left) once for every chunk of Body::kColumns columns.
 template <typename Body>
 __global__ void __launch_bounds__(kBlock)
     chunk_kernel(unsigned chunks, unsigned chunks_per_row, std::int64_t columns, Body body) {
   const unsigned i = blockIdx.x * kBlock + threadIdx.x;
   if (i >= chunks) return;
   const unsigned row = i / chunks_per_row;
-  const std::int64_t column = static_cast<std::int64_t>(i - row * chunks_per_row) * 8;
+  const std::int64_t column = static_cast<std::int64_t>(i - row * chunks_per_row) * Body::kColumns;
   body(static_cast<std::int64_t>(row), column, columns - column);
 }
 
 template <typename Body>
 cudaError_t for_chunks(std::int64_t rows, std::int64_t columns, const Body& body, cudaStream_t stream) {
-  const std::int64_t per_row = (columns + 7) / 8;
+  const std::int64_t per_row = (columns + Body::kColumns - 1) / Body::kColumns;
   const std::int64_t chunks = rows * per_row;
   if (chunks == 0) return cudaSuccess;
   if (chunks > 0xffffff00LL) return cudaErrorInvalidValue;

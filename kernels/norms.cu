@@ -1,5 +1,7 @@
 #include "kernels/norms.h"
 
+#include <type_traits>
+
 #include "kernels/launch.h"
 #include "kernels/row_norm.cuh"
 
@@ -7,69 +9,71 @@ namespace h3::kernels {
 
 namespace {
 
-template <typename X, typename Y, int kLanes>
-__global__ void __launch_bounds__(kNormBlock) rms_norm_kernel(Matrix x, RmsNorm norm, Matrix y, bool wide) {
+template <typename X, typename Y, int kLanes, bool kWide>
+__global__ void __launch_bounds__(kNormBlock, kNormBlocks) rms_norm_kernel(Matrix x, RmsNorm norm, Matrix y) {
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
   if (r >= x.rows) return;  // whole rows leave, so the others' sums are complete
+  constexpr int N = kChunk<X>;
   const int width = static_cast<int>(x.columns);
-  const Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, width, wide, threadIdx.x % kLanes);
+  const Row<X, kLanes, kWide> row(static_cast<const X*>(x.data) + r * x.stride, width, threadIdx.x % kLanes);
   const float mean = row.sum([](float sum, float v) { return __fmaf_rn(v, v, sum); }) / static_cast<float>(width);
   const float inverse = __frsqrt_rn(mean + norm.eps);
   const Modulation& m = norm.modulation;
   const std::int64_t table_row = m.index ? m.index[r] : 0;
   Y* out = static_cast<Y*>(y.data) + r * y.stride;
-  row.each([&](int column, const Pack<X>& chunk, int count) {
-    float v[kChunk];
+  row.each([&](int column, const Pack<X, N>& chunk, int count) {
+    float v[N];
     widen(chunk, v);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) {
+    for (int i = 0; i < N; ++i) {
       v[i] *= inverse;
       if (norm.round_before_weight) v[i] = rounded<Y>(v[i]);
     }
     if (norm.weight.data) {
-      float w[kChunk];
-      Operand(norm.weight.data, norm.weight.type, column, count, wide).widen_to(w);
+      float w[N];
+      Operand<N>(norm.weight.data, norm.weight.type, column, count, kWide).widen_to(w);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) v[i] *= w[i];
+      for (int i = 0; i < N; ++i) v[i] *= w[i];
     }
-    Pack<Y> n = narrow<Y>(v);
+    Pack<Y, N> n = narrow<Y>(v);
     if (m.index) {
-      const Operand scale(m.scale, m.type, table_row * m.scale_stride + column, count, wide);
-      const Operand shift(m.shift, m.type, table_row * m.shift_stride + column, count, wide);
+      const Operand<N> scale(m.scale, m.type, table_row * m.scale_stride + column, count, kWide);
+      const Operand<N> shift(m.shift, m.type, table_row * m.shift_stride + column, count, kWide);
       n = sum(product(n, one_plus<Y>(scale)), shift);
     }
-    store_pack(out + column, count, wide, n);
+    store_pack(out + column, count, kWide, n);
   });
 }
 
-template <typename X, typename Y, int kLanes>
-__global__ void __launch_bounds__(kNormBlock)
-    layer_norm_kernel(Matrix x, Vector weight, Vector bias, float eps, Matrix y, bool wide) {
+template <typename X, typename Y, int kLanes, bool kWide>
+__global__ void __launch_bounds__(kNormBlock, kNormBlocks)
+    layer_norm_kernel(Matrix x, Vector weight, Vector bias, float eps, Matrix y) {
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
   if (r >= x.rows) return;
+  constexpr int N = kChunk<X>;
   const int width = static_cast<int>(x.columns);
-  const Row<X, kLanes> row(static_cast<const X*>(x.data) + r * x.stride, width, wide, threadIdx.x % kLanes);
+  const Row<X, kLanes, kWide> row(static_cast<const X*>(x.data) + r * x.stride, width, threadIdx.x % kLanes);
   const float mean = row.sum([](float sum, float v) { return sum + v; }) / static_cast<float>(width);
   const float variance =
       row.sum([mean](float sum, float v) { return __fmaf_rn(v - mean, v - mean, sum); }) / static_cast<float>(width);
   const float inverse = __frsqrt_rn(variance + eps);
   Y* out = static_cast<Y*>(y.data) + r * y.stride;
-  row.each([&](int column, const Pack<X>& chunk, int count) {
-    float v[kChunk], operand[kChunk];
+  row.each([&](int column, const Pack<X, N>& chunk, int count) {
+    float v[N], operand[N];
     widen(chunk, v);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) v[i] = (v[i] - mean) * inverse;
+    for (int i = 0; i < N; ++i) v[i] = (v[i] - mean) * inverse;
     if (weight.data) {
-      Operand(weight.data, weight.type, column, count, wide).widen_to(operand);
+      Operand<N>(weight.data, weight.type, column, count, kWide).widen_to(operand);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) v[i] *= operand[i];
+      for (int i = 0; i < N; ++i) v[i] *= operand[i];
     }
     if (bias.data) {
-      Operand(bias.data, bias.type, column, count, wide).widen_to(operand);
+      Operand<N>(bias.data, bias.type, column, count, kWide).widen_to(operand);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i) v[i] += operand[i];
+      for (int i = 0; i < N; ++i) v[i] += operand[i];
     }
-    store_chunk(out + column, count, wide, v);
+    store_chunk(out + column, count, kWide, v);
   });
 }
 
@@ -85,9 +89,9 @@ cudaError_t with_pair(Element x, Element y, F f) {
 
 constexpr std::int64_t kMaxRow = 1 << 30;
 
-unsigned norm_blocks(std::int64_t rows, std::int64_t width) {
-  const std::int64_t per_block = narrow_row(width) ? kNormBlock / kWarp : 1;
-  return static_cast<unsigned>((rows + per_block - 1) / per_block);
+unsigned norm_blocks(const Matrix& x) {
+  const std::int64_t per_block = narrow_row(x.columns, x.type) ? kNormBlock / kWarp : 1;
+  return static_cast<unsigned>((x.rows + per_block - 1) / per_block);
 }
 
 bool wide_tables(const Modulation& m) {
@@ -97,21 +101,32 @@ bool wide_tables(const Modulation& m) {
          m.shift_stride * bytes % 16 == 0;
 }
 
+// Calls f(lanes, wide) with the two as integral constants.
+template <typename F>
+cudaError_t with_rows(const Matrix& x, bool wide, F f) {
+  using Warp = std::integral_constant<int, kWarp>;
+  using Block = std::integral_constant<int, kNormBlock>;
+  const bool narrow = narrow_row(x.columns, x.type);
+  if (wide) return narrow ? f(Warp{}, std::true_type{}) : f(Block{}, std::true_type{});
+  return narrow ? f(Warp{}, std::false_type{}) : f(Block{}, std::false_type{});
+}
+
+bool whole_chunks(const Matrix& x) {
+  return x.columns % 8 == 0;
+}
+
 }  // namespace
 
 cudaError_t rms_norm(const Matrix& x, const RmsNorm& norm, const Matrix& y, cudaStream_t stream) {
   if (x.rows == 0 || x.columns == 0) return cudaSuccess;
   if (x.columns > kMaxRow) return cudaErrorInvalidValue;
-  const bool fast = wide(x) && wide(y) && wide(norm.weight) && wide_tables(norm.modulation);
-  const unsigned blocks = norm_blocks(x.rows, x.columns);
+  const bool fast = whole_chunks(x) && wide(x) && wide(y) && wide(norm.weight) && wide_tables(norm.modulation);
   return with_pair(x.type, y.type, [&](auto in, auto out) {
-    using X = decltype(in);
-    using Y = decltype(out);
-    if (narrow_row(x.columns))
-      rms_norm_kernel<X, Y, kWarp><<<blocks, kNormBlock, 0, stream>>>(x, norm, y, fast);
-    else
-      rms_norm_kernel<X, Y, kNormBlock><<<blocks, kNormBlock, 0, stream>>>(x, norm, y, fast);
-    return cudaGetLastError();
+    return with_rows(x, fast, [&](auto lanes, auto whole) {
+      rms_norm_kernel<decltype(in), decltype(out), decltype(lanes)::value, decltype(whole)::value>
+          <<<norm_blocks(x), kNormBlock, 0, stream>>>(x, norm, y);
+      return cudaGetLastError();
+    });
   });
 }
 
@@ -119,16 +134,13 @@ cudaError_t layer_norm(const Matrix& x, const Vector& weight, const Vector& bias
                        cudaStream_t stream) {
   if (x.rows == 0 || x.columns == 0) return cudaSuccess;
   if (x.columns > kMaxRow) return cudaErrorInvalidValue;
-  const bool fast = wide(x) && wide(y) && wide(weight) && wide(bias);
-  const unsigned blocks = norm_blocks(x.rows, x.columns);
+  const bool fast = whole_chunks(x) && wide(x) && wide(y) && wide(weight) && wide(bias);
   return with_pair(x.type, y.type, [&](auto in, auto out) {
-    using X = decltype(in);
-    using Y = decltype(out);
-    if (narrow_row(x.columns))
-      layer_norm_kernel<X, Y, kWarp><<<blocks, kNormBlock, 0, stream>>>(x, weight, bias, eps, y, fast);
-    else
-      layer_norm_kernel<X, Y, kNormBlock><<<blocks, kNormBlock, 0, stream>>>(x, weight, bias, eps, y, fast);
-    return cudaGetLastError();
+    return with_rows(x, fast, [&](auto lanes, auto whole) {
+      layer_norm_kernel<decltype(in), decltype(out), decltype(lanes)::value, decltype(whole)::value>
+          <<<norm_blocks(x), kNormBlock, 0, stream>>>(x, weight, bias, eps, y);
+      return cudaGetLastError();
+    });
   });
 }
 

@@ -6,8 +6,11 @@
 
 namespace h3::kernels {
 
-constexpr int kKept = 6;
 constexpr int kWarp = 32;
+constexpr int kNormBlock = 128;
+constexpr int kNormBlocks = 8;  // of a multiprocessor, at least: enough rows on their way to fill its memory pipe
+
+constexpr int kKeptChunks = 6;  // of its row that a thread keeps
 
 // Sum over the kLanes threads of a row, the same value in all of them.
 template <int kLanes>
@@ -25,33 +28,36 @@ __device__ inline float row_sum(float v) {
   return v;
 }
 
-template <typename X, int kLanes>
+// kWide: rows are aligned and consist of whole chunks.
+template <typename X, int kLanes, bool kWide>
 class Row {
  public:
-  __device__ Row(const X* x, int width, bool wide, int lane) : x_(x), width_(width), wide_(wide), lane_(lane) {
+  __device__ Row(const X* x, int width, int lane) : x_(x), width_(width), lane_(lane) {
 #pragma unroll
-    for (int k = 0; k < kKept; ++k)
+    for (int k = 0; k < kKeptChunks; ++k)
       if (column(k) < width_) kept_[k] = read(k);
   }
 
-  // Calls f(first column, eight elements, how many are real) for this thread's chunks in order.
+  static constexpr int kColumns = kChunk<X>;
+
+  // Calls f(first column, a chunk, how many of it are real) for this thread's chunks in order.
   template <typename F>
   __device__ void each(F f) const {
 #pragma unroll
-    for (int k = 0; k < kKept; ++k)
-      if (column(k) < width_) f(column(k), kept_[k], width_ - column(k));
-    for (int k = kKept; column(k) < width_; ++k) f(column(k), read(k), width_ - column(k));
+    for (int k = 0; k < kKeptChunks; ++k)
+      if (column(k) < width_) f(column(k), kept_[k], count(k));
+    for (int k = kKeptChunks; column(k) < width_; ++k) f(column(k), read(k), count(k));
   }
 
   // Sum over the row: total = f(total, value) for each of this thread's real values, then over threads.
   template <typename F>
   __device__ float sum(F f) const {
     float total = 0.0f;
-    each([&](int, const Pack<X>& chunk, int count) {
-      float v[kChunk];
+    each([&](int, const Pack<X, kColumns>& chunk, int count) {
+      float v[kColumns];
       widen(chunk, v);
 #pragma unroll
-      for (int i = 0; i < kChunk; ++i)
+      for (int i = 0; i < kColumns; ++i)
         if (i < count) total = f(total, v[i]);
     });
     return row_sum<kLanes>(total);
@@ -59,22 +65,24 @@ class Row {
 
  private:
   __device__ int column(int k) const {
-    return (k * kLanes + lane_) * kChunk;
+    return (k * kLanes + lane_) * kColumns;
   }
-  __device__ Pack<X> read(int k) const {
-    return load_pack(x_ + column(k), width_ - column(k), wide_);
+  __device__ int count(int k) const {
+    return kWide ? kColumns : width_ - column(k);
+  }
+  __device__ Pack<X, kColumns> read(int k) const {
+    return load_pack<kColumns>(x_ + column(k), count(k), kWide);
   }
 
   const X* x_;
   int width_;
-  bool wide_;
   int lane_;
-  Pack<X> kept_[kKept];
+  Pack<X, kColumns> kept_[kKeptChunks];
 };
 
-constexpr int kNormBlock = 128;
-inline bool narrow_row(std::int64_t width) {
-  return width <= kKept * kChunk * kWarp;
+// Does a row of this width and type belong to one warp?
+inline bool narrow_row(std::int64_t width, Element type) {
+  return width * bytes_of(type) <= kKeptChunks * kWarp * 16;
 }
 
 }  // namespace h3::kernels
