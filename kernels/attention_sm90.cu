@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/attention_sm90_block.cuh"
@@ -15,12 +16,13 @@ using namespace kernels::attention_sm90;
 namespace {
 
 // Of each cluster both blocks run the same units, so that every slot that one fills the other reads.
+template <typename Kind>
 __global__ void __launch_bounds__(kThreads, 1)
     attention_kernel(const __grid_constant__ CUtensorMap q, const __grid_constant__ CUtensorMap k,
                      const __grid_constant__ CUtensorMap v, const __grid_constant__ Problem problem) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::uint8_t start[];
-  const Shared shared(start);
+  const Shared<Kind> shared(start);
   const std::uint32_t block = block_in_cluster();
   if (threadIdx.x == 0) shared.init_barriers();
   cluster_sync();
@@ -28,12 +30,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (group == 0) {
     give_registers<kProducerRegisters>();
     if (threadIdx.x == 0) {
-      Producer producer{problem, shared, block, {}};
+      Producer<Kind> producer{problem, shared, block, {}};
       producer.run(q, k, v);
     }
   } else {
     take_registers<kConsumerRegisters>();
-    Consumer consumer{problem, shared, block, group - 1, threadIdx.x % kWarp == 0};
+    Consumer<Kind> consumer{problem, shared, block, group - 1, threadIdx.x % kWarp == 0};
     consumer.run();
   }
   cluster_sync();  // no block leaves while the other may still write or arrive here
@@ -58,27 +60,33 @@ EncodeTiled encode_tiled() {
   return found;
 }
 
-// [heads, 2 slabs, rows, 64]: a box of `rows` rows and `slabs` slabs lands as slabs of swizzled 128-byte rows; rows
-// behind the end arrive as zeros.
-bool encode(CUtensorMap& map, const void* data, int rows, int heads, const AttentionSm90Strides& stride, int box_rows,
-            int box_slabs) {
-  const cuuint64_t row_bytes = rows > 1 ? 2 * stride.row : 2 * kHeadSize;
-  const cuuint64_t head_bytes = heads > 1 ? 2 * stride.head : 2 * kHeadSize;
-  const cuuint64_t sizes[] = {kSlab, static_cast<cuuint64_t>(rows), kHeadSize / kSlab, static_cast<cuuint64_t>(heads)};
-  const cuuint64_t strides[] = {row_bytes, kRowBytes, head_bytes};
+// [heads, slabs or sequences, rows, 64]: a box of `box_rows` rows and `box_slabs` slabs lands as slabs of swizzled
+// 128-byte rows; rows behind the end arrive as zeros.
+template <typename Kind>
+bool encode(CUtensorMap& map, const void* data, int rows, const AttentionSm90Args& args, int sequences,
+            const AttentionSm90Strides& stride, int box_rows, int box_slabs) {
+  const bool many_rows = rows > 1 || sequences > 1;
+  const cuuint64_t row_bytes = many_rows ? 2 * stride.row : 2 * Kind::kHeadSize;
+  const cuuint64_t head_bytes = args.heads > 1 ? 2 * stride.head : 2 * Kind::kHeadSize;
+  const cuuint64_t middle = Kind::kBySlab ? Kind::kSlabs : static_cast<cuuint64_t>(sequences);
+  const cuuint64_t middle_bytes = Kind::kBySlab ? kRowBytes : static_cast<cuuint64_t>(rows) * row_bytes;
+  const cuuint64_t sizes[] = {kSlab, static_cast<cuuint64_t>(rows), middle, static_cast<cuuint64_t>(args.heads)};
+  const cuuint64_t strides[] = {row_bytes, middle_bytes, head_bytes};
   const cuuint32_t box[] = {kSlab, static_cast<cuuint32_t>(box_rows), static_cast<cuuint32_t>(box_slabs), 1};
   const cuuint32_t element_strides[] = {1, 1, 1, 1};
-  return encode_tiled()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(data), sizes, strides, box,
-                        element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  constexpr bool kIsF16 = std::is_same_v<typename Kind::Element, __half>;
+  return encode_tiled()(&map, kIsF16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
+                        const_cast<void*>(data), sizes, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                        CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 int divide_up(int a, int b) {
   return (a + b - 1) / b;
 }
 
-std::int64_t units_of(const AttentionSm90Args& args) {
-  return std::int64_t{divide_up(args.rows_q, kBlocks * kTileRows)} * args.heads;
+std::int64_t units_of(const AttentionSm90Args& args, int sequences) {
+  return std::int64_t{divide_up(args.rows_q, kBlocks * kTileRows)} * args.heads * sequences;
 }
 
 bool usable(const void* data, int rows, int heads, const AttentionSm90Strides& stride) {
@@ -89,19 +97,23 @@ bool usable(const void* data, int rows, int heads, const AttentionSm90Strides& s
          fits(heads, stride.head);
 }
 
-bool well_formed(const AttentionSm90Args& args) {
-  if (args.rows_q < 0 || args.rows_q > kMostRows || args.rows_k < 1 || args.rows_k > kMostRows || args.heads < 0) {
+bool well_formed(const AttentionSm90Args& args, int sequences) {
+  if (sequences < 1) return false;
+  if (args.rows_q < 0 || args.rows_q > kMostRows || args.rows_k < 1 || args.rows_k > kMostRows || args.heads < 0 ||
+      std::int64_t{std::max(args.rows_q, args.rows_k)} * sequences > kMostRows) {
     return false;
   }
   if (!(args.scale > 0) || !std::isfinite(args.scale)) return false;
   if (args.rows_q == 0 || args.heads == 0) return true;
-  return usable(args.q, args.rows_q, args.heads, args.q_stride) &&
-         usable(args.k, args.rows_k, args.heads, args.k_stride) &&
-         usable(args.v, args.rows_k, args.heads, args.v_stride) &&
-         usable(args.o, args.rows_q, args.heads, args.o_stride) && units_of(args) <= INT32_MAX / 2;
+  return usable(args.q, args.rows_q * sequences, args.heads, args.q_stride) &&
+         usable(args.k, args.rows_k * sequences, args.heads, args.k_stride) &&
+         usable(args.v, args.rows_k * sequences, args.heads, args.v_stride) &&
+         usable(args.o, args.rows_q * sequences, args.heads, args.o_stride) &&
+         units_of(args, sequences) <= INT32_MAX / 2;
 }
 
 // The number of multiprocessors, where this device and build can run the kernel.
+template <typename Kind>
 cudaError_t find_processors(int& processors) {
   int device = 0, major = 0, minor = 0;
   if (const cudaError_t error = cudaGetDevice(&device)) return error;
@@ -112,52 +124,66 @@ cudaError_t find_processors(int& processors) {
   }
   if (major != 9 || minor != 0 || encode_tiled() == nullptr) return cudaErrorNotSupported;
   cudaFuncAttributes attributes{};
-  if (const cudaError_t error = cudaFuncGetAttributes(&attributes, attention_kernel)) return error;
+  if (const cudaError_t error = cudaFuncGetAttributes(&attributes, attention_kernel<Kind>)) return error;
   return attributes.ptxVersion == 90 ? cudaSuccess : cudaErrorNotSupported;
 }
 
-}  // namespace
-
-cudaError_t h3_attention_sm90_attributes(cudaFuncAttributes* attributes) {
-  return cudaFuncGetAttributes(attributes, attention_kernel);
-}
-
-cudaError_t h3_attention_sm90(const AttentionSm90Args& args, cudaStream_t stream) {
-  if (!well_formed(args)) return cudaErrorInvalidValue;
+template <typename Kind>
+cudaError_t launch(const AttentionSm90Args& args, int sequences, bool sanitize, cudaStream_t stream) {
+  if (!well_formed(args, sequences)) return cudaErrorInvalidValue;
   if (args.rows_q == 0 || args.heads == 0) return cudaSuccess;
   int processors = 0;
-  if (const cudaError_t error = find_processors(processors)) return error;
+  if (const cudaError_t error = find_processors<Kind>(processors)) return error;
   CUtensorMap q, k, v;
-  if (!encode(q, args.q, args.rows_q, args.heads, args.q_stride, kTileRows, kHeadSize / kSlab) ||
-      !encode(k, args.k, args.rows_k, args.heads, args.k_stride, kTileKeys, 1) ||
-      !encode(v, args.v, args.rows_k, args.heads, args.v_stride, kTileKeys, 1)) {
+  constexpr int kKeySlabs = 1;  // of a block's part of a tile
+  if (!encode<Kind>(q, args.q, args.rows_q, args, sequences, args.q_stride, kTileRows, Kind::kSlabs) ||
+      !encode<Kind>(k, args.k, args.rows_k, args, sequences, args.k_stride, Kind::kBoxKeys, kKeySlabs) ||
+      !encode<Kind>(v, args.v, args.rows_k, args, sequences, args.v_stride, Kind::kBoxKeys, kKeySlabs)) {
     return cudaErrorInvalidValue;
   }
   Problem problem{};
-  problem.o = static_cast<__nv_bfloat16*>(args.o);
+  problem.o = args.o;
   problem.row_stride = args.o_stride.row;
   problem.head_stride = args.o_stride.head;
+  problem.sequence_stride = args.o_stride.row * args.rows_q;
   problem.rows_q = args.rows_q;
   problem.rows_k = args.rows_k;
   problem.heads = args.heads;
-  problem.key_tiles = divide_up(args.rows_k, kTileKeys);
+  problem.sequences = sequences;
+  problem.sanitize = sanitize;
+  problem.key_tiles = divide_up(args.rows_k, Kind::kTileKeys);
   problem.units_per_head = divide_up(args.rows_q, kBlocks * kTileRows);
   problem.scale_log2 = args.scale * 1.44269504088896341f;
-  if (const cudaError_t error =
-          cudaFuncSetAttribute(attention_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes)) {
+  if (const cudaError_t error = cudaFuncSetAttribute(attention_kernel<Kind>,
+                                                     cudaFuncAttributeMaxDynamicSharedMemorySize, Kind::kSharedBytes)) {
     return error;
   }
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {kBlocks, 1, 1};
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = static_cast<unsigned>(kBlocks * std::min<std::int64_t>(units_of(args), processors / kBlocks));
-  launch.blockDim = kThreads;
-  launch.dynamicSmemBytes = kSharedBytes;
-  launch.stream = stream;
-  launch.attrs = &cluster;
-  launch.numAttrs = 1;
-  return cudaLaunchKernelEx(&launch, attention_kernel, q, k, v, problem);
+  cudaLaunchConfig_t config{};
+  config.gridDim =
+      static_cast<unsigned>(kBlocks * std::min<std::int64_t>(units_of(args, sequences), processors / kBlocks));
+  config.blockDim = kThreads;
+  config.dynamicSmemBytes = Kind::kSharedBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, attention_kernel<Kind>, q, k, v, problem);
+}
+
+}  // namespace
+
+cudaError_t h3_attention_sm90_attributes(cudaFuncAttributes* attributes) {
+  return cudaFuncGetAttributes(attributes, attention_kernel<Bf16Size128>);
+}
+
+cudaError_t h3_attention_sm90(const AttentionSm90Args& args, cudaStream_t stream) {
+  return launch<Bf16Size128>(args, 1, false, stream);
+}
+
+cudaError_t h3_attention_sm90_f16(const AttentionSm90Args& args, int sequences, bool sanitize, cudaStream_t stream) {
+  return launch<F16Size64>(args, sequences, sanitize, stream);
 }
 
 }  // namespace h3

@@ -1,11 +1,13 @@
-// Attention for Hopper (compute capability 9.0): o = softmax(scale * q k^T) v per head, bf16 in and out, products and
-// softmax in float32, head size 128, no mask. Faster than the libraries' kernels at long sequences.
+// Attention for Hopper (compute capability 9.0): o = softmax(scale * q k^T) v per head, half types in and out, products
+// and softmax in float32, no mask: bf16 with head size 128, and f16 with head size 64 for several sequences at once.
+// Faster than the libraries' kernels.
 //
-// How it computes. A tile of 192 query rows of one head meets the keys in tiles of 80. Three warpgroups own 64 rows
-// each; a fourth gives up its registers and only starts copies: the copy engine brings key and value tiles, through a
-// ring of eight slots, straight out of strided global memory into the swizzled layout that the matrix units read. Two
-// neighbouring blocks form a cluster and work on neighbouring query tiles of the same head, so each fetches half of
-// every key and value tile and the engine delivers it to both: half the traffic out of the L2 cache.
+// How it computes. A tile of 192 query rows of one head meets the keys in tiles of 80 (96 at head size 64). Three
+// warpgroups own 64 rows each; a fourth gives up its registers and only starts copies: the copy engine brings key and
+// value tiles, through a ring of eight slots, straight out of strided global memory into the swizzled layout that the
+// matrix units read. Two neighbouring blocks form a cluster and work on neighbouring query tiles of the same head, so
+// each fetches half of every key and value tile and the engine delivers it to both: half the traffic out of the L2
+// cache.
 //
 // A warpgroup starts the product of its queries with key tile j, and behind it the product of the weights of tile j-1
 // with value tile j-1; then it turns the logits of tile j into weights while the other two warpgroups use the matrix
@@ -48,6 +50,10 @@ struct AttentionSm90Args {
 // where this does not hold, where there is no key, or above 2^30 rows; cudaErrorNotSupported on devices of another
 // capability and in builds without sm_90a.
 cudaError_t h3_attention_sm90(const AttentionSm90Args& args, cudaStream_t stream);
+
+// The same for f16 and head size 64. rows_q and rows_k are those of one of `sequences` that lie behind each other and
+// attend each to itself. `sanitize`: NaN becomes 0, and what f16 cannot hold its largest finite value.
+cudaError_t h3_attention_sm90_f16(const AttentionSm90Args& args, int sequences, bool sanitize, cudaStream_t stream);
 
 // Registers and spilled bytes of the kernel, for reports.
 cudaError_t h3_attention_sm90_attributes(cudaFuncAttributes* attributes);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/sm90.cuh"
 
@@ -13,14 +15,12 @@ namespace h3::kernels::attention_sm90 {
 
 using namespace sm90;
 
-inline constexpr int kHeadSize = 128, kSlab = 64;   // a slab is what one 128-byte swizzled row holds
+inline constexpr int kSlab = 64;                    // what one 128-byte swizzled row holds
 inline constexpr int kWarpgroup = 128, kWarp = 32;  // threads
 inline constexpr int kConsumers = 3, kGroupRows = 64, kTileRows = kConsumers * kGroupRows;
-inline constexpr int kTileKeys = 80;
 inline constexpr int kStep = 16;  // depth of one matrix instruction
 inline constexpr int kSlots = 8;
-inline constexpr int kBlocks = 2;            // of a cluster
-inline constexpr int kStepsInRegisters = 2;  // of the 8 steps of a query row: what the register file has room for
+inline constexpr int kBlocks = 2;  // of a cluster
 // Powers of two by which a logit may exceed its row's reference before the row is rescaled. With 8 there are next to no
 // rescales and the kernel is 2 % faster, but the largest weight is then seldom exactly 1: 1 % more rounding error.
 inline constexpr float kHeadroom = 0;
@@ -30,33 +30,50 @@ inline constexpr int kMostRows = 1 << 30;
 inline constexpr std::uint16_t kEveryBlock = (1 << kBlocks) - 1;
 
 inline constexpr int kRowBytes = kSlab * 2;
-inline constexpr int kQueryBytes = kTileRows * kHeadSize * 2, kQuerySlab = kTileRows * kRowBytes;
-inline constexpr int kSlotBytes = kTileKeys * kHeadSize * 2, kSlotSlab = kTileKeys * kRowBytes;
 inline constexpr int kAlignment = 1024;  // of swizzled tiles
-inline constexpr int kSharedBytes = kAlignment + kQueryBytes + kSlots * kSlotBytes + (2 * kSlots + 2) * 8;
-static_assert(kHeadSize == kBlocks * kSlab, "each block of a cluster fetches one slab of a tile");
 
+// What differs by element type and head size. `kSteps` of a query row's kHeadSize / kStep are kept in registers: what
+// the register file has room for.
+template <typename T, int kHead, int kKeys, int kSteps>
+struct Kind {
+  using Element = T;
+  static constexpr int kHeadSize = kHead, kTileKeys = kKeys, kStepsInRegisters = kSteps;
+  static constexpr int kSlabs = kHeadSize / kSlab;
+  static constexpr int kQueryBytes = kTileRows * kHeadSize * 2, kQuerySlab = kTileRows * kRowBytes;
+  static constexpr int kSlotBytes = kTileKeys * kHeadSize * 2, kSlotSlab = kTileKeys * kRowBytes;
+  static constexpr int kSharedBytes = kAlignment + kQueryBytes + kSlots * kSlotBytes + (2 * kSlots + 2) * 8;
+  // Of a tile each block of a cluster fetches one slab, or half the keys where there is but one slab.
+  static constexpr bool kBySlab = kSlabs == kBlocks;
+  static constexpr int kBoxKeys = kBySlab ? kTileKeys : kTileKeys / kBlocks;
+  static_assert(kBySlab || (kSlabs == 1 && kBoxKeys % 8 == 0), "whole slabs, or groups of eight swizzled rows");
+};
+using Bf16Size128 = Kind<__nv_bfloat16, 128, 80, 2>;
+using F16Size64 = Kind<__half, 64, 96, 4>;
+
+// `heads` are those of one sequence; head h of sequence s is number s * heads + h.
 struct Problem {
-  __nv_bfloat16* o;
-  std::int64_t row_stride, head_stride;
-  int rows_q, rows_k, heads;
+  void* o;
+  std::int64_t row_stride, head_stride, sequence_stride;
+  int rows_q, rows_k, heads, sequences;
+  bool sanitize;
   int key_tiles, units_per_head;  // a unit is the work of a cluster: kBlocks query tiles of one head
   float scale_log2;               // logit to power of two
 };
 
 // Addresses in shared memory: the query tile, the ring of key and value tiles, and their barriers.
+template <typename Kind>
 struct Shared {
   std::uint32_t query, slots, filled, freed, query_filled, query_freed;
 
   __device__ __forceinline__ explicit Shared(const void* start) {
     query = (shared_address(start) + kAlignment - 1) & ~static_cast<std::uint32_t>(kAlignment - 1);
-    slots = query + kQueryBytes;
-    filled = slots + kSlots * kSlotBytes;
+    slots = query + Kind::kQueryBytes;
+    filled = slots + kSlots * Kind::kSlotBytes;
     freed = filled + kSlots * 8;
     query_filled = freed + kSlots * 8;
     query_freed = query_filled + 8;
   }
-  __device__ __forceinline__ std::uint32_t slot(std::uint32_t i) const { return slots + i * kSlotBytes; }
+  __device__ __forceinline__ std::uint32_t slot(std::uint32_t i) const { return slots + i * Kind::kSlotBytes; }
 
   // A slot is free when all consumer warps of all blocks of the cluster have read it, for a copy writes to all blocks.
   __device__ void init_barriers() const {
@@ -85,31 +102,41 @@ struct RingPlace {
 struct Units {
   int unit, step, end;
   __device__ __forceinline__ explicit Units(const Problem& problem)
-      : unit(blockIdx.x / kBlocks), step(gridDim.x / kBlocks), end(problem.units_per_head * problem.heads) {}
+      : unit(blockIdx.x / kBlocks),
+        step(gridDim.x / kBlocks),
+        end(problem.units_per_head * problem.heads * problem.sequences) {}
   __device__ __forceinline__ bool done() const { return unit >= end; }
   __device__ __forceinline__ void advance() { unit += step; }
 };
 
 struct QueryTile {
-  int head, row;
+  int sequence, head, row;
   __device__ __forceinline__ QueryTile(const Problem& problem, int unit, std::uint32_t block)
-      : head(unit / problem.units_per_head),
+      : sequence(unit / problem.units_per_head / problem.heads),
+        head(unit / problem.units_per_head - sequence * problem.heads),
         row((unit % problem.units_per_head * kBlocks + static_cast<int>(block)) * kTileRows) {}
 };
 
 // One thread's part in filling the ring.
+template <typename Kind>
 struct Producer {
   const Problem& problem;
-  const Shared& shared;
+  const Shared<Kind>& shared;
   std::uint32_t block;
   RingPlace place;
 
-  __device__ __forceinline__ void load(const CUtensorMap& map, int tile, int head) {
+  __device__ __forceinline__ void load(const CUtensorMap& map, int tile, const QueryTile& of) {
     const std::uint32_t filled = shared.filled + place.slot * 8;
     wait(shared.freed + place.slot * 8, place.phase ^ 1);
-    arrive_expecting(filled, kSlotBytes);
-    copy_tile_to_blocks(shared.slot(place.slot) + block * kSlotSlab, map, filled,
-                        {0, tile * kTileKeys, static_cast<int>(block), head}, kEveryBlock);
+    arrive_expecting(filled, Kind::kSlotBytes);
+    const int part = static_cast<int>(block);
+    if constexpr (Kind::kBySlab) {
+      copy_tile_to_blocks(shared.slot(place.slot) + block * Kind::kSlotSlab, map, filled,
+                          {0, tile * Kind::kTileKeys, part, of.head}, kEveryBlock);
+    } else {
+      copy_tile_to_blocks(shared.slot(place.slot) + block * (Kind::kBoxKeys * kRowBytes), map, filled,
+                          {0, tile * Kind::kTileKeys + part * Kind::kBoxKeys, of.sequence, of.head}, kEveryBlock);
+    }
     place.advance();
   }
 
@@ -120,14 +147,14 @@ struct Producer {
     std::uint32_t query_phase = 1;
     for (Units units(problem); !units.done(); units.advance()) {
       const QueryTile tile(problem, units.unit, block);
-      load(k, problem.key_tiles - 1, tile.head);
+      load(k, problem.key_tiles - 1, tile);
       wait(shared.query_freed, query_phase);
       query_phase ^= 1;
-      arrive_expecting(shared.query_filled, kQueryBytes);
-      copy_tile(shared.query, q, shared.query_filled, {0, tile.row, 0, tile.head});
+      arrive_expecting(shared.query_filled, Kind::kQueryBytes);
+      copy_tile(shared.query, q, shared.query_filled, {0, tile.row, Kind::kBySlab ? 0 : tile.sequence, tile.head});
       for (int t = problem.key_tiles - 1; t >= 0; --t) {
-        if (t > 0) load(k, t - 1, tile.head);
-        load(v, t, tile.head);
+        if (t > 0) load(k, t - 1, tile);
+        load(v, t, tile);
       }
     }
   }
@@ -136,9 +163,14 @@ struct Producer {
 // One thread's part in the rows of a warpgroup. A product's result lies in the threads so: of the warp's 16 rows, the
 // lane holds rows lane/4 and lane/4 + 8, here 0 and 1, and of every 8 columns the two at lane%4 * 2. Element i of a
 // result belongs to row i/2 % 2 and column i/4 * 8 + lane%4 * 2 + i%2. Four lanes (a quad) share a row.
+template <typename Kind>
 struct Consumer {
+  using Element = typename Kind::Element;
+  static constexpr int kHeadSize = Kind::kHeadSize, kTileKeys = Kind::kTileKeys;
+  static constexpr int kStepsInRegisters = Kind::kStepsInRegisters;
+
   const Problem& problem;
-  const Shared& shared;
+  const Shared<Kind>& shared;
   std::uint32_t block;
   int group;    // which of the consumers
   bool leader;  // of its warp
@@ -146,7 +178,7 @@ struct Consumer {
 
   std::uint32_t query[kStepsInRegisters][4];  // the first steps of the query rows, as left operand
   float logits[kTileKeys / 2];
-  std::uint32_t weights[kTileKeys / kStep][4];  // bf16, as left operand
+  std::uint32_t weights[kTileKeys / kStep][4];  // in the element type, as left operand
   float output[kHeadSize / 2];
   float shift[2];  // of each row: minus the largest logit so far, as a power of two
   float sum[2];    // of this thread's weights
@@ -189,21 +221,21 @@ struct Consumer {
 #pragma unroll
     for (int step = 0; step < kHeadSize / kStep; ++step) {
       const int slab = step / (kSlab / kStep), within = step % (kSlab / kStep) * kStep * 2;
-      const std::uint64_t keys = k.at(slab * kSlotSlab + within);
+      const std::uint64_t keys = k.at(slab * Kind::kSlotSlab + within);
       if (step < kStepsInRegisters) {
-        multiply(logits, query[step], keys, step > 0);
+        Products<Element>::multiply(logits, query[step], keys, step > 0);
       } else {
-        multiply(logits, q.at(slab * kQuerySlab + within), keys, step > 0);
+        Products<Element>::multiply(logits, q.at(slab * Kind::kQuerySlab + within), keys, step > 0);
       }
     }
     commit_products();
   }
 
   __device__ __forceinline__ void start_output(std::uint32_t slot) {
-    const Operand v(shared.slot(slot), kSlotSlab);
+    const Operand v(shared.slot(slot), Kind::kSlotSlab);
 #pragma unroll
     for (int step = 0; step < kTileKeys / kStep; ++step) {
-      multiply_transposed(output, weights[step], v.at(step * kStep * kRowBytes));
+      Products<Element>::multiply_transposed(output, weights[step], v.at(step * kStep * kRowBytes));
     }
     commit_products();
   }
@@ -272,7 +304,7 @@ struct Consumer {
     for (int i = 0; i < kHeadSize / 2; ++i) output[i] = __fmul_rn(output[i], factor[i / 2 % 2]);
   }
 
-  // Logits to weights: in float32 into the sums, in bf16 for the product.
+  // Logits to weights: in float32 into the sums, in the element type for the product.
   __device__ __forceinline__ void weigh() {
 #pragma unroll
     for (int i = 0; i < kTileKeys / 2; i += 2) {
@@ -280,7 +312,7 @@ struct Consumer {
       const float a = exp2_fast(__fmaf_rn(logits[i], problem.scale_log2, shift[row]));
       const float b = exp2_fast(__fmaf_rn(logits[i + 1], problem.scale_log2, shift[row]));
       sum[row] = __fadd_rn(sum[row], __fadd_rn(a, b));
-      weights[i / 8][i / 2 % 4] = pack_bf16(a, b);
+      weights[i / 8][i / 2 % 4] = pack<Element>(a, b);
     }
   }
 
@@ -324,6 +356,14 @@ struct Consumer {
     free_slot(values);
   }
 
+  __device__ __forceinline__ float finished(float x) const {
+    if constexpr (std::is_same_v<Element, __half>) {
+      constexpr float kLargestF16 = 65504.0f;
+      if (problem.sanitize) return isnan(x) ? 0.0f : fminf(fmaxf(x, -kLargestF16), kLargestF16);
+    }
+    return x;
+  }
+
   __device__ __forceinline__ void store(int unit) {
     asm volatile("" : "+r"(unit));  // computed here, not carried through the loop over keys
     const QueryTile tile(problem, unit, block);
@@ -333,12 +373,13 @@ struct Consumer {
       const float inverse = __frcp_rn(sum_of_quad(sum[row]));
       const int r = tile.row + thread / kWarp * 16 + lane / 4 + 8 * row;
       if (r >= problem.rows_q) continue;
-      __nv_bfloat16* o = problem.o + r * problem.row_stride + tile.head * problem.head_stride + lane % 4 * 2;
+      Element* o = static_cast<Element*>(problem.o) + tile.sequence * problem.sequence_stride + r * problem.row_stride +
+                   tile.head * problem.head_stride + lane % 4 * 2;
 #pragma unroll
       for (int c = 0; c < kHeadSize / 8; ++c) {
         const int i = 4 * c + 2 * row;
         *reinterpret_cast<std::uint32_t*>(o + c * 8) =
-            pack_bf16(__fmul_rn(output[i], inverse), __fmul_rn(output[i + 1], inverse));
+            pack<Element>(finished(__fmul_rn(output[i], inverse)), finished(__fmul_rn(output[i + 1], inverse)));
       }
     }
   }

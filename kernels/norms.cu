@@ -45,6 +45,34 @@ __global__ void __launch_bounds__(kNormBlock, kNormBlocks) rms_norm_kernel(Matri
   });
 }
 
+template <typename A, typename Y, int kLanes, bool kWide>
+__global__ void __launch_bounds__(kNormBlock, kNormBlocks)
+    scaled_add_norm_kernel(Matrix x, Matrix a, const float* scale, Vector weight, float eps, Matrix y) {
+  const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * (kNormBlock / kLanes) + threadIdx.x / kLanes;
+  if (r >= x.rows) return;
+  constexpr int N = kChunk<float>;
+  const int width = static_cast<int>(x.columns);
+  float* in = static_cast<float*>(x.data) + r * x.stride;
+  Row<float, kLanes, kWide> row(in, width, threadIdx.x % kLanes);
+  row.add_scaled(in, static_cast<const A*>(a.data) + r * a.stride, scale);
+  const float mean = row.sum([](float sum, float v) { return __fmaf_rn(v, v, sum); }) / static_cast<float>(width);
+  const float inverse = __frsqrt_rn(mean + eps);
+  Y* out = static_cast<Y*>(y.data) + r * y.stride;
+  row.each([&](int column, const Pack<float, N>& chunk, int count) {
+    float v[N];
+    widen(chunk, v);
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] *= inverse;
+    if (weight.data) {
+      float w[N];
+      Operand<N>(weight.data, weight.type, column, count, kWide).widen_to(w);
+#pragma unroll
+      for (int i = 0; i < N; ++i) v[i] *= w[i];
+    }
+    store_chunk(out + column, count, kWide, v);
+  });
+}
+
 template <typename X, typename Y, int kLanes, bool kWide>
 __global__ void __launch_bounds__(kNormBlock, kNormBlocks)
     layer_norm_kernel(Matrix x, Vector weight, Vector bias, float eps, Matrix y) {
@@ -125,6 +153,20 @@ cudaError_t rms_norm(const Matrix& x, const RmsNorm& norm, const Matrix& y, cuda
     return with_rows(x, fast, [&](auto lanes, auto whole) {
       rms_norm_kernel<decltype(in), decltype(out), decltype(lanes)::value, decltype(whole)::value>
           <<<norm_blocks(x), kNormBlock, 0, stream>>>(x, norm, y);
+      return cudaGetLastError();
+    });
+  });
+}
+
+cudaError_t scaled_add_norm(const Matrix& x, const Matrix& a, const float* scale, const Vector& weight, float eps,
+                            const Matrix& y, cudaStream_t stream) {
+  if (x.rows == 0 || x.columns == 0) return cudaSuccess;
+  if (x.type != Element::f32 || x.columns > kMaxRow) return cudaErrorInvalidValue;
+  const bool fast = whole_chunks(x) && wide(x) && wide(a) && wide(y) && aligned16(scale) && wide(weight);
+  return with_pair(a.type, y.type, [&](auto in, auto out) {
+    return with_rows(x, fast, [&](auto lanes, auto whole) {
+      scaled_add_norm_kernel<decltype(in), decltype(out), decltype(lanes)::value, decltype(whole)::value>
+          <<<norm_blocks(x), kNormBlock, 0, stream>>>(x, a, scale, weight, eps, y);
       return cudaGetLastError();
     });
   });

@@ -25,6 +25,10 @@ struct RmsNorm {
 // y = x * rsqrt(mean(x^2) + eps) * weight, rounded to y's type, then modulated where asked.
 cudaError_t rms_norm(const Matrix& x, const RmsNorm& norm, const Matrix& y, cudaStream_t stream);
 
+// x = x + (a * scale) in place, x f32, scale a vector over columns; then y = rms_norm of x: the bits of the two apart.
+cudaError_t scaled_add_norm(const Matrix& x, const Matrix& a, const float* scale, const Vector& weight, float eps,
+                            const Matrix& y, cudaStream_t stream);
+
 // y = (x - mean) * rsqrt(variance + eps) * weight + bias; weight and bias may be null.
 cudaError_t layer_norm(const Matrix& x, const Vector& weight, const Vector& bias, float eps, const Matrix& y,
                        cudaStream_t stream);

@@ -40,6 +40,28 @@ class Row {
 
   static constexpr int kColumns = kChunk<X>;
 
+  // Adds a row times a vector of scales, each product and sum rounded, and writes the row back to `x`.
+  template <typename A>
+  __device__ void add_scaled(X* x, const A* a, const float* scale) {
+    Pack<A, kColumns> updates[kKeptChunks];
+#pragma unroll
+    for (int k = 0; k < kKeptChunks; ++k)
+      if (column(k) < width_) updates[k] = load_pack<kColumns>(a + column(k), count(k), kWide);
+    const auto add = [&](int k, const Pack<X, kColumns>& chunk, const Pack<A, kColumns>& update) {
+      const Operand<kColumns> factor(scale, Element::f32, column(k), count(k), kWide);
+      float v[kColumns];
+      widen(update, v);
+      const Pack<X, kColumns> next = h3::kernels::sum(chunk, product(narrow<X>(v), factor));
+      store_pack(x + column(k), count(k), kWide, next);
+      return next;
+    };
+#pragma unroll
+    for (int k = 0; k < kKeptChunks; ++k)
+      if (column(k) < width_) kept_[k] = add(k, kept_[k], updates[k]);
+    for (int k = kKeptChunks; column(k) < width_; ++k)
+      add(k, read(k), load_pack<kColumns>(a + column(k), count(k), kWide));
+  }
+
   // Calls f(first column, a chunk, how many of it are real) for this thread's chunks in order.
   template <typename F>
   __device__ void each(F f) const {

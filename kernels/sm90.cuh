@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 
@@ -114,7 +116,7 @@ __device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], std::uint32
                : "memory");
 }
 
-// ---- warpgroup matrix products: D[64, n] += A[64, 16] . B[16, n], bf16 to f32, asynchronous in groups
+// ---- warpgroup matrix products: D[64, n] += A[64, 16] . B[16, n], half types to f32, asynchronous in groups
 
 // Shared-memory operands of 128-byte rows, swizzled as the copy engine does it, in slabs of 64 columns. `stride` is the
 // distance of the slabs in bytes where the row runs along n (value), unused where it runs along k (query, key).
@@ -131,45 +133,85 @@ struct Operand {
 #define H3_FLOATS_8(d, i)                                                                                     \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
       "+f"(d[i + 7])
-#define H3_FLOATS_40(d) H3_FLOATS_8(d, 0), H3_FLOATS_8(d, 8), H3_FLOATS_8(d, 16), H3_FLOATS_8(d, 24), H3_FLOATS_8(d, 32)
-#define H3_FLOATS_64(d) H3_FLOATS_40(d), H3_FLOATS_8(d, 40), H3_FLOATS_8(d, 48), H3_FLOATS_8(d, 56)
-#define H3_NAMES_40                                                                                      \
+#define H3_FLOATS_32(d) H3_FLOATS_8(d, 0), H3_FLOATS_8(d, 8), H3_FLOATS_8(d, 16), H3_FLOATS_8(d, 24)
+#define H3_FLOATS_40(d) H3_FLOATS_32(d), H3_FLOATS_8(d, 32)
+#define H3_FLOATS_48(d) H3_FLOATS_40(d), H3_FLOATS_8(d, 40)
+#define H3_FLOATS_64(d) H3_FLOATS_48(d), H3_FLOATS_8(d, 48), H3_FLOATS_8(d, 56)
+#define H3_NAMES_32                                                                                      \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, " \
-  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39"
-#define H3_NAMES_64                                                                                        \
-  H3_NAMES_40                                                                                              \
-  ", %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, " \
-  "%60, %61, %62, %63"
+  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define H3_NAMES_40 H3_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define H3_NAMES_48 H3_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define H3_NAMES_64 H3_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-// n = 80, A and B in shared memory, B's rows along k. Not accumulating means D is overwritten.
-__device__ __forceinline__ void multiply(float (&d)[40], std::uint64_t a, std::uint64_t b, bool accumulate) {
-  asm volatile(
-      "{\n .reg .pred p;\n setp.ne.b32 p, %42, 0;\n"
-      " wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 {" H3_NAMES_40 "}, %40, %41, p, 1, 1, 0, 0;\n}"
-      : H3_FLOATS_40(d)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
+// By element type, the products that its kernel needs. `multiply`: B in shared memory with its rows along k; not
+// accumulating means D is overwritten. `multiply_transposed`: A in registers, B's rows along n; always accumulates.
+template <typename T>
+struct Products;
 
-// The same with A in registers.
-__device__ __forceinline__ void multiply(float (&d)[40], const std::uint32_t (&a)[4], std::uint64_t b,
-                                         bool accumulate) {
-  asm volatile(
-      "{\n .reg .pred p;\n setp.ne.b32 p, %45, 0;\n"
-      " wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 {" H3_NAMES_40
-      "}, {%40, %41, %42, %43}, %44, p, 1, 1, 0;\n}"
-      : H3_FLOATS_40(d)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));
-}
+template <>
+struct Products<__nv_bfloat16> {
+  // n = 80, A in shared memory.
+  __device__ __forceinline__ static void multiply(float (&d)[40], std::uint64_t a, std::uint64_t b, bool accumulate) {
+    asm volatile(
+        "{\n .reg .pred p;\n setp.ne.b32 p, %42, 0;\n"
+        " wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 {" H3_NAMES_40 "}, %40, %41, p, 1, 1, 0, 0;\n}"
+        : H3_FLOATS_40(d)
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+  }
+  // n = 80, A in registers.
+  __device__ __forceinline__ static void multiply(float (&d)[40], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                  bool accumulate) {
+    asm volatile(
+        "{\n .reg .pred p;\n setp.ne.b32 p, %45, 0;\n"
+        " wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 {" H3_NAMES_40
+        "}, {%40, %41, %42, %43}, %44, p, 1, 1, 0;\n}"
+        : H3_FLOATS_40(d)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));
+  }
+  // n = 128
+  __device__ __forceinline__ static void multiply_transposed(float (&d)[64], const std::uint32_t (&a)[4],
+                                                             std::uint64_t b) {
+    asm volatile(
+        "{\n .reg .pred p;\n setp.eq.b32 p, 0, 0;\n"
+        " wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" H3_NAMES_64
+        "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n}"
+        : H3_FLOATS_64(d)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  }
+};
 
-// n = 128, A in registers, B's rows along n; always accumulates.
-__device__ __forceinline__ void multiply_transposed(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b) {
-  asm volatile(
-      "{\n .reg .pred p;\n setp.eq.b32 p, 0, 0;\n"
-      " wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" H3_NAMES_64
-      "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n}"
-      : H3_FLOATS_64(d)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+template <>
+struct Products<__half> {
+  // n = 96, A in shared memory.
+  __device__ __forceinline__ static void multiply(float (&d)[48], std::uint64_t a, std::uint64_t b, bool accumulate) {
+    asm volatile(
+        "{\n .reg .pred p;\n setp.ne.b32 p, %50, 0;\n"
+        " wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {" H3_NAMES_48 "}, %48, %49, p, 1, 1, 0, 0;\n}"
+        : H3_FLOATS_48(d)
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+  }
+  // n = 96, A in registers.
+  __device__ __forceinline__ static void multiply(float (&d)[48], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                  bool accumulate) {
+    asm volatile(
+        "{\n .reg .pred p;\n setp.ne.b32 p, %53, 0;\n"
+        " wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {" H3_NAMES_48
+        "}, {%48, %49, %50, %51}, %52, p, 1, 1, 0;\n}"
+        : H3_FLOATS_48(d)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));
+  }
+  // n = 64
+  __device__ __forceinline__ static void multiply_transposed(float (&d)[32], const std::uint32_t (&a)[4],
+                                                             std::uint64_t b) {
+    asm volatile(
+        "{\n .reg .pred p;\n setp.eq.b32 p, 0, 0;\n"
+        " wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" H3_NAMES_32
+        "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}"
+        : H3_FLOATS_32(d)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+  }
+};
 
 // Before the first product after registers of a product were written by other instructions.
 __device__ __forceinline__ void fence_products() {
@@ -183,8 +225,16 @@ __device__ __forceinline__ void commit_products() {
 // Waits until at most `kPending` groups are under way. `d` is the result that may be read from here on: naming it keeps
 // the compiler from reading it earlier.
 template <int kPending>
+__device__ __forceinline__ void wait_products(float (&d)[32]) {
+  asm volatile("wgmma.wait_group.sync.aligned %32;" : H3_FLOATS_32(d) : "n"(kPending) : "memory");
+}
+template <int kPending>
 __device__ __forceinline__ void wait_products(float (&d)[40]) {
   asm volatile("wgmma.wait_group.sync.aligned %40;" : H3_FLOATS_40(d) : "n"(kPending) : "memory");
+}
+template <int kPending>
+__device__ __forceinline__ void wait_products(float (&d)[48]) {
+  asm volatile("wgmma.wait_group.sync.aligned %48;" : H3_FLOATS_48(d) : "n"(kPending) : "memory");
 }
 template <int kPending>
 __device__ __forceinline__ void wait_products(float (&d)[64]) {
@@ -192,9 +242,13 @@ __device__ __forceinline__ void wait_products(float (&d)[64]) {
 }
 
 #undef H3_FLOATS_8
+#undef H3_FLOATS_32
 #undef H3_FLOATS_40
+#undef H3_FLOATS_48
 #undef H3_FLOATS_64
+#undef H3_NAMES_32
 #undef H3_NAMES_40
+#undef H3_NAMES_48
 #undef H3_NAMES_64
 
 // ---- registers of a warpgroup
@@ -217,8 +271,17 @@ __device__ __forceinline__ float exp2_fast(float x) {
   return y;
 }
 
-// Two floats as bf16, rounded to nearest even; `low` goes to the lower address.
-__device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {
+// Two floats in a half type, rounded to nearest even; `low` goes to the lower address.
+template <typename T>
+__device__ __forceinline__ std::uint32_t pack(float low, float high);
+template <>
+__device__ __forceinline__ std::uint32_t pack<__half>(float low, float high) {
+  std::uint32_t y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+template <>
+__device__ __forceinline__ std::uint32_t pack<__nv_bfloat16>(float low, float high) {
   std::uint32_t y;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
   return y;

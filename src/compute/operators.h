@@ -108,11 +108,14 @@ class Operators {
   virtual void head_norm_rope(Queue& q, const Tensor& x, const HeadNormRope& spec) = 0;
   // o[i, h, :] = softmax_j(scale * query[i, h] . key[j, h / group]) . value[j, h / group], each tensor [rows, heads, d]
   // with free row and head strides. Causal: query row i sees keys 0..i + first_query_row. Keys are taken in row order
-  // and never cut. Softmax in float32, ->o.
+  // and never cut. Softmax in float32, ->o. With several `sequences` the rows are that many equal parts, one behind the
+  // other, each of which attends to itself alone, with the bits of a call of its own; not causal then.
   struct Attention {
     float scale = 0;
     bool causal = false;
     std::int64_t first_query_row = 0;
+    std::int64_t sequences = 1;
+    bool sanitize = false;  // o as `sanitize` would leave it
   };
   virtual void attention(Queue& q, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o,
                          const Attention& spec) = 0;
@@ -124,8 +127,11 @@ class Operators {
   virtual void add(Queue& q, const Tensor& x, const Tensor& a) = 0;  // x = x + a ->x, in place, [m, n]
   // x = x + (f32(a) * scale) in place; x f32 [m, n], a f32 or half [m, n], scale f32 [n]; separate roundings.
   virtual void scaled_add(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale) = 0;
+  // scaled_add, then y = rms_norm of x (rounding once), in one pass; the same bits.
+  virtual void scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale, const Tensor& weight,
+                               float eps, const Tensor& y) = 0;
   virtual void cast(Queue& q, const Tensor& x, const Tensor& y) = 0;  // [m, n], rows may be strided
-  // Copies [m, n] between strided 2-D views of equal dtype.
+  // Copies between strided views of equal shape and dtype, of any rank.
   virtual void copy_rows(Queue& q, const Tensor& x, const Tensor& y) = 0;
   // y[i, :] = x[index[i], :]; index int32 at Machine::place().
   virtual void gather(Queue& q, const Tensor& x, const Tensor& index, const Tensor& y) = 0;

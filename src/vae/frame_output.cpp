@@ -11,10 +11,19 @@ namespace {
 
 constexpr int kFramesTag = 3;
 
+std::size_t frames_bytes(std::int64_t frames, std::int64_t height, std::int64_t width) {
+  return static_cast<std::size_t>(frames * height * width * 3);
+}
+
 }  // namespace
 
 std::size_t FrameOutput::device_bytes(std::int64_t batch, std::int64_t height, std::int64_t width) {
-  return static_cast<std::size_t>(batch * height * width * 3) + sizeof(std::int32_t);
+  return frames_bytes(batch, height, width) + sizeof(std::int32_t);
+}
+
+std::size_t FrameOutput::host_bytes(bool writer, std::int64_t own, std::int64_t batch, std::int64_t height,
+                                    std::int64_t width) {
+  return frames_bytes(writer ? static_cast<std::int64_t>(FrameHandover::kBatches) * batch : own, height, width);
 }
 
 FrameOutput::FrameOutput(Machine& machine, bool writer, Range own, std::int64_t batch, std::int64_t height,
@@ -26,16 +35,13 @@ FrameOutput::FrameOutput(Machine& machine, bool writer, Range own, std::int64_t 
       height_(height),
       width_(width),
       truncate_(truncate),
-      sink_(std::move(sink)) {
-  const std::int64_t frame = height * width * 3;
-  const std::int64_t on_host = writer ? batch : own.size();
-  device_ = Buffer(machine, static_cast<std::size_t>(batch * frame), machine.place());
-  nans_ = Buffer(machine, sizeof(std::int32_t), machine.place());
-  if (on_host > 0) host_ = Buffer(machine, static_cast<std::size_t>(on_host * frame), Place::host);
-  auto queue = machine.make_queue();
+      device_(machine, frames_bytes(batch, height, width), machine.place()),
+      nans_(machine, sizeof(std::int32_t), machine.place()),
+      handover_(machine, std::move(sink)),
+      copies_(machine.make_queue()) {
   std::int32_t zero = 0;
-  machine.copy(*queue, Tensor(&zero, {1}, DType::i32), nans_.tensor({1}, DType::i32));
-  queue->wait();
+  machine.copy(*copies_, Tensor(&zero, {1}, DType::i32), nans_.tensor({1}, DType::i32));
+  copies_->wait();
 }
 
 Tensor FrameOutput::on_device(std::int64_t frames) const {
@@ -43,38 +49,32 @@ Tensor FrameOutput::on_device(std::int64_t frames) const {
   return device_.tensor({frames, height_, width_, 3}, DType::u8);
 }
 
-Tensor FrameOutput::on_host(Range frames) const {
-  const std::int64_t first = writer_ ? frames.begin : own_.begin;
-  const std::int64_t count = writer_ ? batch_ : own_.size();
-  return host_.tensor({count, height_, width_, 3}, DType::u8).rows(frames.begin - first, frames.end - first);
-}
-
-void FrameOutput::hand_on(Range frames) {
-  CHECK_EQ(frames.begin, written_);
-  written_ = frames.end;
-  if (!sink_ || !failure_.empty()) return;
-  try {
-    sink_(frames.begin, on_host(frames));
-  } catch (const SceneError& error) {
-    failure_ = error.what();
-  }
+// The memory is taken at the first use, when the device has work: page-locking it takes a while.
+Tensor FrameOutput::kept(Range frames) {
+  if (!kept_.data()) kept_ = Buffer(machine_, frames_bytes(own_.size(), height_, width_), Place::host);
+  return kept_.tensor({own_.size(), height_, width_, 3}, DType::u8)
+      .rows(frames.begin - own_.begin, frames.end - own_.begin);
 }
 
 void FrameOutput::take(Queue& q, std::int64_t first, const Tensor& frames) {
   const Range range{first, first + frames.size(1)};
   const Tensor pixels = on_device(range.size());
+  if (writer_)
+    handover_.release(q);
+  else
+    q.wait_for(*copies_);
   machine_.operators().frames_to_u8(q, frames, kPixelMean, kPixelStd, truncate_, pixels, nans_.tensor({1}, DType::i32));
-  machine_.copy(q, pixels, on_host(range));
-  if (!writer_) return;
-  q.wait();
-  hand_on(range);
+  if (writer_) return handover_.push(q, first, pixels);
+  copies_->wait_for(q);
+  machine_.copy(*copies_, pixels, kept(range));
 }
 
 void FrameOutput::send(Queue& q, Communicator& ranks, int writer) {
+  q.wait_for(*copies_);
   for (std::int64_t at = own_.begin; at < own_.end; at += batch_) {
     const Range range{at, std::min(own_.end, at + batch_)};
     const Tensor pixels = on_device(range.size());
-    machine_.copy(q, on_host(range), pixels);
+    machine_.copy(q, kept(range), pixels);
     ranks.send(q, pixels, writer, kFramesTag);
   }
 }
@@ -83,10 +83,9 @@ void FrameOutput::receive(Queue& q, Communicator& ranks, Range frames, int from)
   for (std::int64_t at = frames.begin; at < frames.end; at += batch_) {
     const Range range{at, std::min(frames.end, at + batch_)};
     const Tensor pixels = on_device(range.size());
+    handover_.release(q);
     ranks.receive(q, pixels, from, kFramesTag);
-    machine_.copy(q, pixels, on_host(range));
-    q.wait();
-    hand_on(range);
+    handover_.push(q, range.begin, pixels);
   }
 }
 

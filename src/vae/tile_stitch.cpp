@@ -4,38 +4,11 @@ namespace h3 {
 
 namespace {
 
-bool rows_are_one_line(const Tensor& t) {
-  return t.size(1) == 1 || t.stride(1) == t.size(2);
-}
-bool planes_are_even(const Tensor& t) {
-  return t.size(0) == 1 || t.stride(0) == t.size(1) * t.stride(1);
-}
-
-// A view [rows, columns] of the same memory with the given row stride.
-Tensor matrix(const Tensor& t, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-  Tensor m(t.data, {rows, columns}, t.dtype, t.place);
-  m.strides[0] = stride;
-  return m;
-}
-
 Tensor strip(Arena& arena, std::int64_t planes, std::int64_t rows, std::int64_t columns) {
   return arena.take({planes, rows, columns}, DType::f32);
 }
 
 }  // namespace
-
-void copy_planes(Operators& operators, Queue& q, const Tensor& from, const Tensor& to) {
-  const std::int64_t planes = from.size(0), rows = from.size(1), columns = from.size(2);
-  if (rows_are_one_line(from) && rows_are_one_line(to)) {
-    const auto flat = [&](const Tensor& t) { return matrix(t, planes, rows * columns, t.stride(0)); };
-    operators.copy_rows(q, flat(from), flat(to));
-  } else if (planes_are_even(from) && planes_are_even(to)) {
-    const auto flat = [&](const Tensor& t) { return matrix(t, planes * rows, columns, t.stride(1)); };
-    operators.copy_rows(q, flat(from), flat(to));
-  } else {
-    for (std::int64_t p = 0; p < planes; ++p) operators.copy_rows(q, from.at(p), to.at(p));
-  }
-}
 
 std::size_t TileStitcher::strip_bytes(const TilePlan& plan, std::int64_t planes) {
   Arena counted;
@@ -70,16 +43,16 @@ static Tensor cut(const Tensor& buffer, std::int64_t rows, std::int64_t columns)
 void TileStitcher::keep_strips(Queue& q, const Tensor& tile, std::int64_t row, std::int64_t column) {
   const std::int64_t h = plan_.y.tile, w = plan_.x.tile;
   if (const std::int64_t overlap = plan_.y.after(row); overlap > 0)
-    copy_planes(operators_, q, tile.slice(1, h - overlap, h),
-                cut(below_[static_cast<std::size_t>(column)][row & 1], overlap, w));
+    operators_.copy_rows(q, tile.slice(1, h - overlap, h),
+                         cut(below_[static_cast<std::size_t>(column)][row & 1], overlap, w));
   if (const std::int64_t overlap = plan_.x.after(column); overlap > 0)
-    copy_planes(operators_, q, tile.slice(2, w - overlap, w), cut(right_[column & 1], h, overlap));
+    operators_.copy_rows(q, tile.slice(2, w - overlap, w), cut(right_[column & 1], h, overlap));
 }
 
 void TileStitcher::place(Queue& q, const Tensor& tile, std::int64_t row, std::int64_t column) {
   const std::int64_t h = plan_.y.kept(row), w = plan_.x.kept(column);
   const std::int64_t y = plan_.y.start(row), x = plan_.x.start(column);
-  copy_planes(operators_, q, tile.slice(1, 0, h).slice(2, 0, w), canvas_.slice(1, y, y + h).slice(2, x, x + w));
+  operators_.copy_rows(q, tile.slice(1, 0, h).slice(2, 0, w), canvas_.slice(1, y, y + h).slice(2, x, x + w));
 }
 
 void TileStitcher::add(Queue& q, const Tensor& tile) {

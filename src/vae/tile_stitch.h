@@ -43,7 +43,4 @@ class TileStitcher {
   std::int64_t next_ = 0;
 };
 
-// Copies [planes, rows, columns] between views whose last axis is contiguous, in as few calls as the strides allow.
-void copy_planes(Operators& operators, Queue& q, const Tensor& from, const Tensor& to);
-
 }  // namespace h3

@@ -55,6 +55,13 @@ struct Plan {
   Shape tile_shape() const { return {channels, chunks.decoded, tiles.y.tile, tiles.x.tile}; }
   Shape canvas_shape() const { return {channels, chunks.decoded, height, width}; }
   std::int64_t planes() const { return channels * chunks.decoded; }
+  // Latents of a chunk, one row a token.
+  Shape chunk_latents_shape() const {
+    return {chunks.chunk_tokens * (height / ratio) * (width / ratio), latent_channels};
+  }
+  std::size_t tile_rows_bytes() const {
+    return static_cast<std::size_t>(tiles.count() * grid.tokens()) * size_of(DType::i32);
+  }
   // Clip frames that a rank makes: those of its chunks, and the last chunk's tail.
   Range frames_of(int rank) const {
     const Range own = work.pieces_of_owner(rank);
@@ -88,12 +95,11 @@ class DecodeRun {
     if (tiles == 0) return;
     const Shape tile = plan.tile_shape();
     const Shape latents{tiles * plan.grid.tokens(), plan.latent_channels};
-    const std::int64_t foreign = plan.work.foreign_tiles(ranks.rank());
     decoder_.prepare(q, plan.grid, tiles);
     pixels_buffer_ = Buffer(machine, static_cast<std::size_t>(tiles) * f32_bytes(tile), machine.place());
     latents_buffer_ = Buffer(machine, f32_bytes(latents), machine.place());
-    host_latents_ = Buffer(machine, f32_bytes(latents), Place::host);
-    if (foreign > 0) foreign_tiles_ = Buffer(machine, static_cast<std::size_t>(foreign) * f32_bytes(tile), Place::host);
+    chunk_latents_ = Buffer(machine, f32_bytes(plan.chunk_latents_shape()), machine.place());
+    tile_rows_ = Buffer(machine, plan.tile_rows_bytes(), machine.place());
     if (own_.size() == 0) return;
     canvas_ = Buffer(machine, f32_bytes(plan.canvas_shape()), machine.place());
     stitcher_.emplace(machine, plan.tiles, plan.planes());
@@ -104,7 +110,10 @@ class DecodeRun {
                     });
   }
 
+  // The host only gives work to queues here, so that the device never waits for it.
   void decode_own_units(const LatentGrid& latents) {
+    if (units_.size() == 0) return;
+    const std::vector<std::int32_t> tile_rows = upload_tile_rows(latents);
     for (std::int64_t u = units_.begin; u < units_.end; ++u) {
       if (calls_.stopped && calls_.stopped()) break;
       const WorkUnit unit = plan_.work.unit(u);
@@ -133,6 +142,7 @@ class DecodeRun {
       if (ranks_.rank() == r && frames.size() > 0) output_.send(q_, ranks_, kWriterRank);
       if (ranks_.rank() == kWriterRank && frames.size() > 0) output_.receive(q_, ranks_, frames, r);
     }
+    output_.finish();
   }
 
   VideoDecodeReport report() {
@@ -162,25 +172,38 @@ class DecodeRun {
     return pixels_buffer_.tensor({count, plan_.channels, plan_.chunks.decoded, plan_.tiles.y.tile, plan_.tiles.x.tile},
                                  DType::f32);
   }
-  Tensor foreign_tile(std::int64_t i) const {
+  // The memory is taken at the first use, when the device has work: page-locking it takes a while.
+  Tensor foreign_tile(std::int64_t i) {
     const Shape tile = plan_.tile_shape();
+    const auto tiles = static_cast<std::size_t>(plan_.work.foreign_tiles(ranks_.rank()));
+    if (!foreign_tiles_.data()) foreign_tiles_ = Buffer(machine_, tiles * f32_bytes(tile), Place::host);
     auto* at = static_cast<char*>(foreign_tiles_.data()) + static_cast<std::size_t>(i) * f32_bytes(tile);
     return Tensor(at, tile, DType::f32, Place::host);
   }
 
+  // [tiles * tokens of a tile]: which rows of a chunk's latents make up its tiles. What is returned must live until the
+  // queue is past.
+  std::vector<std::int32_t> upload_tile_rows(const LatentGrid& latents) {
+    std::vector<std::int32_t> rows;
+    for (std::int64_t tile = 0; tile < plan_.tiles.count(); ++tile) {
+      const auto one = latents.tile_rows(plan_.grid, plan_.tiles.y.start(plan_.tiles.row(tile)) / plan_.ratio,
+                                         plan_.tiles.x.start(plan_.tiles.column(tile)) / plan_.ratio);
+      rows.insert(rows.end(), one.begin(), one.end());
+    }
+    const Tensor there = all_tile_rows();
+    machine_.copy(q_, Tensor(rows.data(), there.shape, DType::i32), there);
+    return rows;
+  }
+  Tensor all_tile_rows() const { return tile_rows_.tensor({plan_.tiles.count() * plan_.grid.tokens()}, DType::i32); }
+
   Tensor decode_unit(const LatentGrid& latents, const WorkUnit& unit) {
     const std::int64_t count = unit.tiles.size(), tokens = plan_.grid.tokens();
-    const Shape shape{count * tokens, plan_.latent_channels};
-    const Tensor host = host_latents_.tensor(shape, DType::f32), there = latents_buffer_.tensor(shape, DType::f32);
-    q_.wait();  // an earlier unit may still be reading the host's latents
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t tile = unit.tiles.begin + i;
-      latents.copy_tokens(plan_.chunks, unit.piece, plan_.grid,
-                          plan_.tiles.y.start(plan_.tiles.row(tile)) / plan_.ratio,
-                          plan_.tiles.x.start(plan_.tiles.column(tile)) / plan_.ratio,
-                          host.rows(i * tokens, (i + 1) * tokens).as<float>());
-    }
-    machine_.copy(q_, host, there);
+    const Tensor chunk = chunk_latents_.tensor(plan_.chunk_latents_shape(), DType::f32);
+    const Tensor there = latents_buffer_.tensor({count * tokens, plan_.latent_channels}, DType::f32);
+    if (latents_of_ != unit.piece) latents.copy_chunk(machine_, q_, plan_.chunks, unit.piece, chunk);
+    latents_of_ = unit.piece;
+    machine_.operators().gather(q_, chunk, all_tile_rows().rows(unit.tiles.begin * tokens, unit.tiles.end * tokens),
+                                there);
     const Tensor pixels = tiles_on_device(count);
     decoder_.decode(q_, there, pixels);
     return pixels;
@@ -235,9 +258,10 @@ class DecodeRun {
   Range units_, own_;
   std::int64_t group_;
   FrameOutput output_;
-  Buffer pixels_buffer_, latents_buffer_, host_latents_, foreign_tiles_, canvas_;
+  Buffer pixels_buffer_, latents_buffer_, chunk_latents_, tile_rows_, foreign_tiles_, canvas_;
   std::optional<TileStitcher> stitcher_;
   std::optional<FrameJoiner> joiner_;
+  std::int64_t latents_of_ = -1;  // the chunk in chunk_latents_
   std::int64_t foreign_count_ = 0, foreign_sent_ = 0;
 };
 
@@ -249,11 +273,12 @@ VideoDecodeReport decode_video(Machine& machine, Queue& q, Communicator& ranks, 
   const Plan plan = Plan::make(config, request, ranks.size());
   DecodeRun run(machine, q, ranks, decoder, plan, request, calls);
   {
-    std::vector<float> host(static_cast<std::size_t>(rows.elements()));
-    const Tensor on_host(host.data(), rows.shape, DType::f32);
+    const Buffer host(machine, rows.bytes(), Place::host);
+    const Tensor on_host = host.tensor(rows.shape, DType::f32);
     machine.copy(q, rows, on_host);
     q.wait();
-    const LatentGrid latents(config, on_host, plan.chunks.tokens, plan.height / plan.ratio, plan.width / plan.ratio);
+    const LatentGrid latents(machine, config, on_host, plan.chunks.tokens, plan.height / plan.ratio,
+                             plan.width / plan.ratio);
     run.decode_own_units(latents);
   }
   if (calls.together) calls.together();
@@ -271,17 +296,18 @@ VideoDecodeMemory video_decode_memory(const VideoVaeConfig& config, VaeProfile p
   const Shape latents{group * plan.grid.tokens(), plan.latent_channels};
   VideoDecodeMemory memory;
   memory.device = VideoDecoder::working_bytes(config, profile, plan.grid, group) +
-                  static_cast<std::size_t>(group) * tile + f32_bytes(latents) + f32_bytes(plan.canvas_shape()) +
+                  static_cast<std::size_t>(group) * tile + f32_bytes(latents) + f32_bytes(plan.chunk_latents_shape()) +
+                  plan.tile_rows_bytes() + f32_bytes(plan.canvas_shape()) +
                   TileStitcher::strip_bytes(plan.tiles, plan.planes()) +
                   3 * f32_bytes({plan.channels, overlap, plan.height, plan.width}) +
                   FrameOutput::device_bytes(batch, plan.height, plan.width);
   const std::size_t rows =
       f32_bytes({plan.chunks.tokens, plan.latent_channels, plan.height / plan.ratio, plan.width / plan.ratio});
   for (int r = 0; r < ranks; ++r) {
-    const std::int64_t kept = r == kWriterRank ? batch : plan.frames_of(r).size();
-    const std::size_t frames = static_cast<std::size_t>(kept * plan.height * plan.width * 3);
+    const std::size_t frames =
+        FrameOutput::host_bytes(r == kWriterRank, plan.frames_of(r).size(), batch, plan.height, plan.width);
     const std::size_t foreign = static_cast<std::size_t>(plan.work.foreign_tiles(r)) * tile;
-    memory.host = std::max(memory.host, 2 * rows + f32_bytes(latents) + frames + foreign);
+    memory.host = std::max(memory.host, 2 * rows + frames + foreign);
   }
   return memory;
 }

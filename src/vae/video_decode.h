@@ -2,8 +2,9 @@
 // without talking to others; then the tiles of chunks that were cut between ranks go to the owner of the chunk's first
 // unit, tails go to the owner of the next chunk, and finished frames go to the writer, which gets them in order.
 // Every transfer is a point in one list that all ranks walk in the same order, so blocking sends cannot wait in a
-// circle, and ranks without work take no part. Memory does not grow with the clip, except for the 8-bit frames that a
-// rank other than the writer keeps until they are asked for.
+// circle, and ranks without work take no part. The device never waits for the host: units are queued ahead, and frames
+// leave through page-locked memory beside them (vae/frame_handover.h). Memory does not grow with the clip, except for
+// the 8-bit frames that a rank other than the writer keeps until they are asked for.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,9 @@ struct VideoDecodeRequest {
 };
 
 struct VideoDecodeCalls {
-  // On the writer: frames [n, height, width, 3] u8 on the host, valid during the call, in order and without gaps. A
-  // SceneError that it throws (disk full) is thrown again on every rank when the decode has ended.
+  // On the writer: frames [n, height, width, 3] u8 on the host, valid during the call, in order and without gaps. It is
+  // called on a thread of its own, one call at a time, the last before decode_video returns; it must not communicate.
+  // A SceneError that it throws (disk full) is thrown again on every rank when the decode has ended.
   std::function<void(std::int64_t first_frame, const Tensor& frames)> frames;
   // On the rank that made them, in any order: frames [3, n, height, width] f32 at Machine::place() before
   // denormalisation, plane stride free. Optional.

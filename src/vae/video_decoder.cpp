@@ -59,13 +59,19 @@ class TypedWeights {
 WeightSet block_weights(const WeightSet& weights, std::int64_t b, DType type) {
   const WeightSet block = below(weights, fmt::format("decoder.transformer_blocks.{}.", b));
   TypedWeights typed(block);
-  for (const char* name : {"norm1.weight", "norm2.weight", "scale1", "scale2"}) typed.take(name, DType::f32);
+  for (const char* name : {"norm2.weight", "scale1", "scale2"}) typed.take(name, DType::f32);
   for (const char* name : {"attn.to_qkv", "attn.to_out", "ff.w1", "ff.w2"}) typed.take_linear(name, type);
   return typed.set();
 }
 
-WeightSet end_weights(const WeightSet& weights, DType type) {
+std::string first_norm(std::size_t block) {
+  return fmt::format("decoder.transformer_blocks.{}.norm1.weight", block);
+}
+
+WeightSet end_weights(const VideoVaeConfig& config, const WeightSet& weights, DType type) {
   TypedWeights typed(weights);
+  for (std::int64_t b = 0; b < config.decoder_layers; ++b)
+    typed.take(first_norm(static_cast<std::size_t>(b)), DType::f32);
   for (const char* name : {"decoder.x_embedder", "decoder.norm_out", "decoder.proj_out"})
     typed.take_linear(name, DType::f32);
   typed.take_linear("post_quant_conv", type);
@@ -95,6 +101,8 @@ struct VideoDecoder::Layout {
         rows(count * (grid.tokens() + config.registers + 1)) {}
 
   Tensor stream(Arena& a) const { return a.take({rows, c.decoder_width()}, DType::f32); }
+  // The input of a linear layer of a block; between two of them it takes the attention's output.
+  Tensor normed(Arena& a) const { return a.take({rows, c.decoder_width()}, type); }
 
   struct Embedding {
     Tensor latents, quantized, quantized_f32, embedded, rounded;
@@ -105,27 +113,25 @@ struct VideoDecoder::Layout {
             a.take({tokens, c.decoder_width()}, type)};
   }
   struct Attention {
-    Tensor normed, qkv, branch;  // `normed` also takes the attention's output
+    Tensor qkv, branch;
   };
   Attention attention(Arena& a) const {
     const std::int64_t width = c.decoder_width();
-    return {a.take({rows, width}, type), a.take({rows, 3 * width}, type), a.take({rows, width}, type)};
+    return {a.take({rows, 3 * width}, type), a.take({rows, width}, type)};
   }
   struct FeedForward {
-    Tensor normed, gate_value, gated, branch;
+    Tensor gate_value, gated, branch;
   };
   FeedForward feed_forward(Arena& a) const {
     const std::int64_t width = c.decoder_width(), inner = width * c.decoder_ffn_mult;
-    return {a.take({rows, width}, type), a.take({rows, 2 * inner}, type), a.take({rows, inner}, type),
-            a.take({rows, width}, type)};
+    return {a.take({rows, 2 * inner}, type), a.take({rows, inner}, type), a.take({rows, width}, type)};
   }
   struct Head {
-    Tensor normed, values;  // of one tile
+    Tensor normed, values;
   };
   Head head(Arena& a) const {
-    const std::int64_t tile = tokens / tiles;
     const std::int64_t values = c.out_channels * c.ratio_t() * c.ratio_s() * c.ratio_s();
-    return {a.take({tile, c.decoder_width()}, DType::f32), a.take({tile, values}, DType::f32)};
+    return {a.take({tokens, c.decoder_width()}, DType::f32), a.take({tokens, values}, DType::f32)};
   }
 };
 
@@ -139,7 +145,7 @@ VideoDecoder::VideoDecoder(Machine& machine, Queue& q, const VideoVaeConfig& con
       extra_(config.registers + 1) {
   rope_frequencies(config);
   std::vector<WeightSet> ends, blocks;
-  ends.push_back(end_weights(weights, type_));
+  ends.push_back(end_weights(config, weights, type_));
   for (std::int64_t b = 0; b < config.decoder_layers; ++b) blocks.push_back(block_weights(weights, b, type_));
   ends_ = std::make_unique<WeightGroups>(machine, q, std::move(ends), Residency::resident);
   blocks_ = std::make_unique<WeightGroups>(machine, q, std::move(blocks), residency);
@@ -163,8 +169,10 @@ std::size_t VideoDecoder::working_bytes(const VideoVaeConfig& config, VaeProfile
   const std::size_t behind_stream = counted.mark();
   layout.embedding(counted);
   counted.rewind(behind_stream);
+  layout.normed(counted);
+  const std::size_t behind_normed = counted.mark();
   layout.attention(counted);
-  counted.rewind(behind_stream);
+  counted.rewind(behind_normed);
   layout.feed_forward(counted);
   counted.rewind(behind_stream);
   layout.head(counted);
@@ -210,10 +218,11 @@ void VideoDecoder::decode(Queue& q, const Tensor& latents, const Tensor& pixels)
   const Tensor stream = Layout(config_, profile_, grid_, tiles).stream(arena_);
   const std::size_t behind_stream = arena_.mark();
   embed(q, latents, stream);
-  for (std::size_t b = 0; b < blocks_->size(); ++b) {
-    arena_.rewind(behind_stream);
-    block(q, blocks_->use(q, b), stream);
-  }
+  arena_.rewind(behind_stream);
+  const Tensor normed = Layout(config_, profile_, grid_, tiles).normed(arena_);
+  if (blocks_->size() > 0)
+    operators_.rms_norm(q, stream, ends_->use(q, 0).at(first_norm(0)), config_.decoder_eps, NormRounding::once, normed);
+  for (std::size_t b = 0; b < blocks_->size(); ++b) block(q, b, stream, normed);
   arena_.rewind(behind_stream);
   to_pixels(q, stream, pixels);
 }
@@ -235,19 +244,26 @@ void VideoDecoder::embed(Queue& q, const Tensor& latents, const Tensor& stream) 
   }
 }
 
-void VideoDecoder::block(Queue& q, const WeightSet& w, const Tensor& stream) {
+void VideoDecoder::block(Queue& q, std::size_t b, const Tensor& stream, const Tensor& normed) {
+  const WeightSet& w = blocks_->use(q, b);
+  const float eps = config_.decoder_eps;
   const std::size_t mark = arena_.mark();
-  attend(q, w, stream);
+  const Tensor attended = attend(q, w, normed);
+  operators_.scaled_add_norm(q, stream, attended, w.at("scale1"), w.at("norm2.weight"), eps, normed);
   arena_.rewind(mark);
-  feed_forward(q, w, stream);
+  const Tensor fed = feed_forward(q, w, normed);
+  if (b + 1 < blocks_->size())
+    operators_.scaled_add_norm(q, stream, fed, w.at("scale2"), ends_->use(q, 0).at(first_norm(b + 1)), eps, normed);
+  else
+    operators_.scaled_add(q, stream, fed, w.at("scale2"));
+  arena_.rewind(mark);
 }
 
-void VideoDecoder::attend(Queue& q, const WeightSet& w, const Tensor& stream) {
-  const std::int64_t rows = grid_.tokens() + extra_, tiles = stream.size(0) / rows;
+Tensor VideoDecoder::attend(Queue& q, const WeightSet& w, const Tensor& normed) {
+  const std::int64_t tiles = normed.size(0) / (grid_.tokens() + extra_);
   const std::int64_t heads = config_.decoder_heads, d = config_.decoder_head_dim;
   const Layout::Attention s = Layout(config_, profile_, grid_, tiles).attention(arena_);
-  operators_.rms_norm(q, stream, w.at("norm1.weight"), config_.decoder_eps, NormRounding::once, s.normed);
-  operators_.linear(q, s.normed, w.linear("attn.to_qkv"), s.qkv);
+  operators_.linear(q, normed, w.linear("attn.to_qkv"), s.qkv);
 
   // Per head q, k and v lie behind each other (spec/vae.md 3.2).
   const Tensor by_head = s.qkv.split(1, heads);
@@ -255,32 +271,28 @@ void VideoDecoder::attend(Queue& q, const WeightSet& w, const Tensor& stream) {
   const Tensor query = part(0), key = part(1), value = part(2);
   Operators::HeadNormRope rope;
   rope.eps = config_.decoder_eps;
-  rope.cos = cos_.rows(0, stream.size(0));
-  rope.sin = sin_.rows(0, stream.size(0));
+  rope.cos = cos_.rows(0, normed.size(0));
+  rope.sin = sin_.rows(0, normed.size(0));
   rope.round_products = profile_ == VaeProfile::R;
   operators_.head_norm_rope(q, query, rope);
   operators_.head_norm_rope(q, key, rope);
 
   Operators::Attention attention;
   attention.scale = 1.0f / std::sqrt(static_cast<float>(d));
-  const Tensor attended = s.normed.split(1, heads);
-  for (std::int64_t i = 0; i < tiles; ++i) {
-    const auto tile = [&](const Tensor& t) { return t.rows(i * rows, (i + 1) * rows); };
-    operators_.attention(q, tile(query), tile(key), tile(value), tile(attended), attention);
-  }
-  operators_.sanitize(q, s.normed);
-  operators_.linear(q, s.normed, w.linear("attn.to_out"), s.branch);
-  operators_.scaled_add(q, stream, s.branch, w.at("scale1"));
+  attention.sequences = tiles;
+  attention.sanitize = true;
+  operators_.attention(q, query, key, value, normed.split(1, heads), attention);
+  operators_.linear(q, normed, w.linear("attn.to_out"), s.branch);
+  return s.branch;
 }
 
-void VideoDecoder::feed_forward(Queue& q, const WeightSet& w, const Tensor& stream) {
-  const std::int64_t tiles = stream.size(0) / (grid_.tokens() + extra_);
+Tensor VideoDecoder::feed_forward(Queue& q, const WeightSet& w, const Tensor& normed) {
+  const std::int64_t tiles = normed.size(0) / (grid_.tokens() + extra_);
   const Layout::FeedForward s = Layout(config_, profile_, grid_, tiles).feed_forward(arena_);
-  operators_.rms_norm(q, stream, w.at("norm2.weight"), config_.decoder_eps, NormRounding::once, s.normed);
-  operators_.linear(q, s.normed, w.linear("ff.w1"), s.gate_value);
+  operators_.linear(q, normed, w.linear("ff.w1"), s.gate_value);
   operators_.swiglu(q, s.gate_value, s.gated);
   operators_.linear(q, s.gated, w.linear("ff.w2"), s.branch);
-  operators_.scaled_add(q, stream, s.branch, w.at("scale2"));
+  return s.branch;
 }
 
 void VideoDecoder::to_pixels(Queue& q, const Tensor& stream, const Tensor& pixels) {
@@ -288,12 +300,13 @@ void VideoDecoder::to_pixels(Queue& q, const Tensor& stream, const Tensor& pixel
   const std::int64_t tokens = grid_.tokens(), tiles = pixels.size(0), rows = tokens + extra_;
   const Layout::Head s = Layout(config_, profile_, grid_, tiles).head(arena_);
   const Operators::Patch patch{grid_.t, grid_.h, grid_.w, config_.ratio_t(), config_.ratio_s(), config_.ratio_s()};
-  for (std::int64_t i = 0; i < tiles; ++i) {
+  for (std::int64_t i = 0; i < tiles; ++i)
     operators_.layer_norm(q, stream.rows(i * rows, i * rows + tokens), w.at("decoder.norm_out.weight"),
-                          w.at("decoder.norm_out.bias"), config_.decoder_eps, s.normed);
-    operators_.linear(q, s.normed, w.linear("decoder.proj_out"), s.values);
-    operators_.unpatchify(q, s.values, patch, pixels.at(i));
-  }
+                          w.at("decoder.norm_out.bias"), config_.decoder_eps,
+                          s.normed.rows(i * tokens, (i + 1) * tokens));
+  operators_.linear(q, s.normed, w.linear("decoder.proj_out"), s.values);
+  for (std::int64_t i = 0; i < tiles; ++i)
+    operators_.unpatchify(q, s.values.rows(i * tokens, (i + 1) * tokens), patch, pixels.at(i));
 }
 
 }  // namespace h3

@@ -39,9 +39,11 @@ class VideoDecoder {
  private:
   struct Layout;
   void embed(Queue& q, const Tensor& latents, const Tensor& stream);
-  void block(Queue& q, const WeightSet& w, const Tensor& stream);
-  void attend(Queue& q, const WeightSet& w, const Tensor& stream);
-  void feed_forward(Queue& q, const WeightSet& w, const Tensor& stream);
+  // A block takes its normed rows and leaves those of the next one: each norm runs in one pass with the residual sum
+  // before it.
+  void block(Queue& q, std::size_t b, const Tensor& stream, const Tensor& normed);
+  Tensor attend(Queue& q, const WeightSet& w, const Tensor& normed);
+  Tensor feed_forward(Queue& q, const WeightSet& w, const Tensor& normed);
   void to_pixels(Queue& q, const Tensor& stream, const Tensor& pixels);
 
   Machine& machine_;
@@ -50,7 +52,7 @@ class VideoDecoder {
   VaeProfile profile_;
   DType type_;                          // of the block linears' operands
   std::int64_t extra_;                  // tokens behind a tile's own: the registers and a zero token
-  std::unique_ptr<WeightGroups> ends_;  // embedding and head
+  std::unique_ptr<WeightGroups> ends_;  // embedding, head, and the blocks' first norms
   std::unique_ptr<WeightGroups> blocks_;
   Buffer extra_tokens_buffer_;
   Tensor extra_tokens_;  // [extra, width] f32

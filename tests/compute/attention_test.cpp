@@ -88,6 +88,29 @@ TEST_F(AttentionTest, DoesNotDependOnTheSplitOfQueriesAndHeads) {
   }
 }
 
+TEST_F(AttentionTest, SequencesAttendApart) {
+  const std::int64_t rows = 17, count = 3;
+  const OwnedTensor qkv = buffer_of(count * rows, 2, 24, DType::f16, 1);
+  const OwnedTensor together = poisoned_tensor({count * rows, 2, 24}, DType::f16);
+  const OwnedTensor apart = poisoned_tensor({count * rows, 2, 24}, DType::f16);
+  const Tensor query = part(qkv, 0, 2), key = part(qkv, 1, 2), value = part(qkv, 2, 2);
+  value.at(20).at(1).as<f16_t>()[3] = to_f16(NAN);
+  Operators::Attention spec{0.2f};
+  for (std::int64_t s = 0; s < count; ++s) {
+    const auto one = [&](const Tensor& t) { return t.rows(s * rows, (s + 1) * rows); };
+    ops_.attention(q_, one(query), one(key), one(value), one(apart), spec);
+  }
+  ops_.sanitize(q_, apart);
+  spec.sequences = count;
+  spec.sanitize = true;
+  ops_.attention(q_, query, key, value, together, spec);
+  expect_same_bits(together, apart);
+  spec.sequences = 2;
+  EXPECT_ANY_THROW(ops_.attention(q_, query, key, value, together, spec)) << "51 rows are no two equal parts";
+  spec = {0.2f, true, 0, count};
+  EXPECT_ANY_THROW(ops_.attention(q_, query, key, value, together, spec));
+}
+
 // A row of a causal attention knows nothing of later rows, not even NaN.
 TEST_F(AttentionTest, CausalRowsDoNotSeeLaterRows) {
   const std::int64_t rows = 40, seen = 17;

@@ -226,7 +226,8 @@ TEST(VideoDecode, MemoryOfTheReleasedModel) {
 TEST(LatentGrid, DenormalisesAndUnpacks) {
   VideoVaeConfig config = small_vae_config();
   const Rows rows = random_rows(config, 8, 4, 6);
-  const LatentGrid grid(config, rows.tensor(), 8, 4, 6);
+  const auto machine = make_cpu_machine();
+  const LatentGrid grid(*machine, config, rows.tensor(), 8, 4, 6);
   for (const auto& [t, y, x, c] : {std::array<std::int64_t, 4>{0, 0, 0, 0}, {7, 3, 5, 23}, {4, 1, 2, 11}}) {
     const std::int64_t row = (t * 2 + y / 2) * 3 + x / 2, feature = c * 4 + y % 2 * 2 + x % 2;
     const float scaled =
@@ -235,10 +236,16 @@ TEST(LatentGrid, DenormalisesAndUnpacks) {
   }
   const ChunkPlan plan = plan_chunks(temporal_grid(config), 8);
   const TokenGrid tile{7, 2, 3};
-  std::vector<float> tokens(static_cast<std::size_t>(tile.tokens() * 24));
-  grid.copy_tokens(plan, 1, tile, 1, 2, tokens.data());
-  EXPECT_EQ(tokens[5], grid.at(5, 5, 1, 2));
-  EXPECT_EQ(tokens[static_cast<std::size_t>((6 * 6 + 1 * 3 + 2) * 24 + 7)], grid.at(7, 7, 2, 4)) << "padded";
+  const auto q = machine->make_queue();
+  std::vector<float> chunk(static_cast<std::size_t>(7 * 4 * 6 * 24));
+  grid.copy_chunk(*machine, *q, plan, 1, Tensor(chunk.data(), {7 * 4 * 6, 24}, DType::f32));
+  const std::vector<std::int32_t> tile_rows = grid.tile_rows(tile, 1, 2);
+  ASSERT_EQ(static_cast<std::int64_t>(tile_rows.size()), tile.tokens());
+  const auto value = [&](std::size_t token, std::int64_t channel) {
+    return chunk[static_cast<std::size_t>(tile_rows[token] * 24 + channel)];
+  };
+  EXPECT_EQ(value(0, 5), grid.at(5, 5, 1, 2));
+  EXPECT_EQ(value(6 * 6 + 1 * 3 + 2, 7), grid.at(7, 7, 2, 4)) << "padded";
 }
 
 }  // namespace

@@ -111,8 +111,9 @@ struct Task {
 
 }  // namespace
 
-void CpuOperators::attention(Queue&, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o,
-                             const Attention& spec) {
+// One sequence.
+static void attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o,
+                   const Operators::Attention& spec) {
   for (const Tensor* t : {&query, &key, &value, &o}) {
     CHECK_EQ(t->rank(), 3);
     check_rows(*t);
@@ -121,8 +122,8 @@ void CpuOperators::attention(Queue&, const Tensor& query, const Tensor& key, con
   }
   H3_CHECK(key.shape == value.shape, key.shape.text() + " against " + value.shape.text());
   H3_CHECK(query.shape == o.shape, query.shape.text() + " against " + o.shape.text());
-  const std::int64_t queries = query.size(0), keys = key.size(0), d = query.size(2);
   if (query.elements() == 0) return;
+  const std::int64_t queries = query.size(0), keys = key.size(0), d = query.size(2);
   CHECK_GE(keys, 1);
   CHECK_GE(key.size(1), 1);
   CHECK_EQ(query.size(1) % key.size(1), 0);
@@ -144,6 +145,19 @@ void CpuOperators::attention(Queue&, const Tensor& query, const Tensor& key, con
         for (std::int64_t i = 0; i < queries; i += step) task.run<T>(head * group + h, i, std::min(step, queries - i));
     }
   });
+}
+
+void CpuOperators::attention(Queue& q, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o,
+                             const Attention& spec) {
+  H3_CHECK(spec.sequences == 1 || !spec.causal, "several sequences have no causal mask");
+  for (std::int64_t s = 0; s < spec.sequences; ++s) {
+    const auto part = [&](const Tensor& t) {
+      CHECK_EQ(t.size(0) % spec.sequences, 0);
+      return t.rows(s * (t.size(0) / spec.sequences), (s + 1) * (t.size(0) / spec.sequences));
+    };
+    attend(part(query), part(key), part(value), part(o), spec);
+  }
+  if (spec.sanitize) sanitize(q, o);
 }
 
 }  // namespace h3

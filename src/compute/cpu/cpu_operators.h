@@ -37,6 +37,8 @@ class CpuOperators final : public Operators {
   void activate(Queue& q, Activation kind, const Tensor& x, const Tensor& y) override;
   void add(Queue& q, const Tensor& x, const Tensor& a) override;
   void scaled_add(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale) override;
+  void scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale, const Tensor& weight, float eps,
+                       const Tensor& y) override;
   void sanitize(Queue& q, const Tensor& x) override;
   void clamp(Queue& q, const Tensor& x, float low, float high) override;
   void mean_of(Queue& q, std::span<const Tensor> x, const Tensor& y) override;

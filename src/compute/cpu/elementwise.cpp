@@ -90,6 +90,12 @@ void CpuOperators::scaled_add(Queue&, const Tensor& x, const Tensor& a, const Te
   }
 }
 
+void CpuOperators::scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale,
+                                   const Tensor& weight, float eps, const Tensor& y) {
+  scaled_add(q, x, a, scale);
+  rms_norm(q, x, weight, eps, NormRounding::once, y);
+}
+
 void CpuOperators::sanitize(Queue&, const Tensor& x) {
   const F8 limit = splat(largest_finite(x.dtype));
   map(x, x, [limit](F8 v) {

@@ -37,6 +37,8 @@ class CudaOperators : public Operators {
   void activate(Queue& q, Activation kind, const Tensor& x, const Tensor& y) override;
   void add(Queue& q, const Tensor& x, const Tensor& a) override;
   void scaled_add(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale) override;
+  void scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale, const Tensor& weight, float eps,
+                       const Tensor& y) override;
   void cast(Queue& q, const Tensor& x, const Tensor& y) override;
   void copy_rows(Queue& q, const Tensor& x, const Tensor& y) override;
   void gather(Queue& q, const Tensor& x, const Tensor& index, const Tensor& y) override;

@@ -21,6 +21,7 @@ CudaQueue::~CudaQueue() {
 }
 
 void CudaQueue::wait() {
+  H3_CUDA(cudaSetDevice(device_));  // helper threads wait too
   H3_CUDA(cudaStreamSynchronize(stream_));
 }
 

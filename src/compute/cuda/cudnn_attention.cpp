@@ -23,16 +23,17 @@ void check_frontend(fe::error_t error, const std::string& call) {
 
 }  // namespace
 
-// Everything that a built graph depends on: sizes, then row and head strides of query, key, value and output.
+// Everything that a built graph depends on: sizes (rows of one sequence), then row and head strides of query, key,
+// value and output.
 struct CudnnAttention::Layout {
   AttentionKind kind;
-  std::int64_t queries, keys, query_heads, key_heads;
+  std::int64_t sequences, queries, keys, query_heads, key_heads;
   std::int64_t strides[4][2];
   std::uint32_t scale_bits;
   auto operator<=>(const Layout&) const = default;
   std::string text() const {
-    std::string line = fmt::format("{} with {} queries, {} keys, {} on {} heads, strides", kind.text(), queries, keys,
-                                   query_heads, key_heads);
+    std::string line = fmt::format("{} with {} x {} queries, {} keys, {} on {} heads, strides", kind.text(), sequences,
+                                   queries, keys, query_heads, key_heads);
     for (const auto& [row, head] : strides) line += fmt::format(" {}/{}", row, head);
     return line;
   }
@@ -45,12 +46,12 @@ struct CudnnAttention::Plan {
 namespace {
 
 std::shared_ptr<fe::graph::Tensor_attributes> operand(fe::graph::Graph& graph, Id id, const char* name,
-                                                      std::int64_t rows, std::int64_t heads, std::int64_t d,
-                                                      const std::int64_t (&strides)[2]) {
+                                                      std::int64_t sequences, std::int64_t rows, std::int64_t heads,
+                                                      std::int64_t d, const std::int64_t (&strides)[2]) {
   return graph.tensor(fe::graph::Tensor_attributes()
                           .set_name(name)
                           .set_uid(id)
-                          .set_dim({1, heads, rows, d})
+                          .set_dim({sequences, heads, rows, d})
                           .set_stride({rows * strides[0], strides[1], strides[0], 1}));
 }
 
@@ -61,9 +62,9 @@ void describe(fe::graph::Graph& graph, const Layout& l, cudnnHandle_t handle) {
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   const std::int64_t d = l.kind.d;
-  const auto query = operand(graph, kQuery, "query", l.queries, l.query_heads, d, l.strides[0]);
-  const auto key = operand(graph, kKey, "key", l.keys, l.key_heads, d, l.strides[1]);
-  const auto value = operand(graph, kValue, "value", l.keys, l.key_heads, d, l.strides[2]);
+  const auto query = operand(graph, kQuery, "query", l.sequences, l.queries, l.query_heads, d, l.strides[0]);
+  const auto key = operand(graph, kKey, "key", l.sequences, l.keys, l.key_heads, d, l.strides[1]);
+  const auto value = operand(graph, kValue, "value", l.sequences, l.keys, l.key_heads, d, l.strides[2]);
   auto spec = fe::graph::SDPA_attributes()
                   .set_name("attention")
                   .set_generate_stats(false)
@@ -73,7 +74,7 @@ void describe(fe::graph::Graph& graph, const Layout& l, cudnnHandle_t handle) {
   const auto [o, stats] = graph.sdpa(query, key, value, spec);
   o->set_output(true)
       .set_uid(kOutput)
-      .set_dim({1, l.query_heads, l.queries, d})
+      .set_dim({l.sequences, l.query_heads, l.queries, d})
       .set_stride({l.queries * l.strides[3][0], l.strides[3][1], l.strides[3][0], 1});
   check_frontend(graph.validate(), "the attention graph");
   check_frontend(graph.build_operation_graph(handle), "building the attention graph");
@@ -117,6 +118,7 @@ const std::optional<CudnnAttention::Engine>& CudnnAttention::engine(CudaQueue& q
   const std::int64_t key_heads = kind.grouped ? 1 : kHeads;
   const std::int64_t row = kHeads * kind.d, key_row = key_heads * kind.d;
   const Layout nominal{kind,
+                       1,
                        kRows,
                        kRows,
                        kHeads,
@@ -159,10 +161,12 @@ const CudnnAttention::Plan& CudnnAttention::plan(CudaQueue& queue, const Attenti
 }
 
 void CudnnAttention::run(CudaQueue& queue, const kernels::Heads& query, const kernels::Heads& key,
-                         const kernels::Heads& value, const kernels::Heads& o, const AttentionKind& kind, float scale) {
+                         const kernels::Heads& value, const kernels::Heads& o, const AttentionKind& kind, float scale,
+                         std::int64_t sequences) {
   const Layout layout{kind,
-                      query.rows,
-                      key.rows,
+                      sequences,
+                      query.rows / sequences,
+                      key.rows / sequences,
                       query.heads,
                       key.heads,
                       {{query.row_stride, query.head_stride},

@@ -33,9 +33,10 @@ class CudnnAttention {
   // Is this kind of attention computed here? Half types and head sizes of whole 16-byte pieces up to 128, where cuDNN
   // has an engine for the nominal shape.
   bool covers(CudaQueue& queue, const AttentionKind& kind);
-  // Operands aligned to 16 bytes in pointers and strides. A causal call's last query row sees the last key.
+  // Operands aligned to 16 bytes in pointers and strides; rows are `sequences` equal parts that attend to themselves. A
+  // causal call's last query row sees the last key.
   void run(CudaQueue& queue, const kernels::Heads& query, const kernels::Heads& key, const kernels::Heads& value,
-           const kernels::Heads& o, const AttentionKind& kind, float scale);
+           const kernels::Heads& o, const AttentionKind& kind, float scale, std::int64_t sequences);
 
   std::vector<std::string> lines() const;
   void adopt(const std::string& line);

@@ -14,11 +14,23 @@ std::int64_t row_bytes(const Tensor& t) {
   return t.size(1) * static_cast<std::int64_t>(size_of(t.dtype));
 }
 
-// Copies of any rank: one matrix where strides allow it, else one for each index of the first axis.
+kernels::BytePlanes byte_planes(const Tensor& t) {
+  check_rows(t);
+  const auto size = static_cast<std::int64_t>(size_of(t.dtype));
+  return {t.data, t.stride(0) * size, t.stride(1) * size};
+}
+
+// Copies of any rank: one matrix where strides allow it, else planes of them, else one call for each index of the first
+// axis.
 void copy_any(cudaStream_t stream, const Tensor& x, const Tensor& y) {
   Tensor from, to;
   if (as_matrix(x, from) && as_matrix(y, to)) {
     H3_CUDA(kernels::move_rows(byte_rows(from), nullptr, from.size(0), row_bytes(from), byte_rows(to), stream));
+    return;
+  }
+  if (x.rank() == 3) {
+    const std::int64_t bytes = x.size(2) * static_cast<std::int64_t>(size_of(x.dtype));
+    H3_CUDA(kernels::move_planes(byte_planes(x), x.size(0), x.size(1), bytes, byte_planes(y), stream));
     return;
   }
   for (std::int64_t i = 0; i < x.size(0); ++i) copy_any(stream, x.at(i), y.at(i));

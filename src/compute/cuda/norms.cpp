@@ -41,6 +41,14 @@ void CudaOperators::norm_modulate(Queue& q, const Tensor& x, const Tensor& weigh
   H3_CUDA(kernels::rms_norm(from, norm, to, cuda_queue(q).stream()));
 }
 
+void CudaOperators::scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale,
+                                    const Tensor& weight, float eps, const Tensor& y) {
+  check_dtype(x, DType::f32);
+  const kernels::Matrix to = matrix(x), update = matrix(a, to.rows, to.columns), out = matrix(y, to.rows, to.columns);
+  const kernels::Vector w = vector(weight, to.columns);
+  H3_CUDA(kernels::scaled_add_norm(to, update, floats(scale, to.columns), w, eps, out, cuda_queue(q).stream()));
+}
+
 void CudaOperators::layer_norm(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                                const Tensor& y) {
   const kernels::Matrix from = matrix(x), to = matrix(y, from.rows, from.columns);

@@ -136,6 +136,60 @@ TEST_F(CudaAttention, LongSequencesGiveTheSameBits) {
   check_slices({DType::bf16, 128, 16, 2, true}, 6001);
 }
 
+// Sequences behind each other have the bits of calls of their own, sanitised or not.
+TEST_F(CudaAttention, SequencesAttendApart) {
+  for (const Kind& k : kKinds) {
+    if (k.causal) continue;
+    for (const std::int64_t rows : {1, 100, 333}) {
+      SCOPED_TRACE(fmt::format("{} rows {}", name_of_kind(k), rows));
+      constexpr std::int64_t kSequences = 3;
+      const Operands x = operands(k, kSequences * rows);
+      const Twin together = output(k, kSequences * rows), apart = output(k, kSequences * rows);
+      Operators::Attention all = spec(k);
+      all.sequences = kSequences;
+      all.sanitize = true;
+      both([&](Operators& ops, Queue& q, Side at) {
+        ops.attention(q, at(x.query), at(x.key), at(x.value), at(together), all);
+      });
+      for (std::int64_t s = 0; s < kSequences; ++s) {
+        const auto part = [&](const Twin& t) { return t.rows(s * rows, (s + 1) * rows); };
+        run(k, {part(x.query), part(x.key), part(x.value)}, part(apart));
+      }
+      EXPECT_TRUE(bytes_of(together) == bytes_of(apart));
+      expect_close(together,
+                   k.dtype == DType::f32    ? 2e-6
+                   : k.dtype == DType::bf16 ? 6e-3
+                                            : 8e-4,
+                   k.dtype == DType::f32 ? 4e-6 : 8 * unit(k.dtype));
+    }
+  }
+}
+
+TEST_F(CudaAttention, SanitizesAsTheOperatorDoes) {
+  for (const Kind& k : kKinds) {
+    if (k.dtype == DType::f32 || k.causal) continue;
+    SCOPED_TRACE(name_of_kind(k));
+    const Operands x = operands(k, 90);
+    const std::int64_t heads = k.query_heads;
+    const float bad[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()};
+    on_gpu([&](Operators& ops, Queue& q, Side at) {
+      for (int i = 0; i < 2; ++i) {
+        const Twin value = values({bad[i]});
+        ops.cast(q, value.gpu.reshape({1, 1}), at(x.value).at(10 + i).at(heads - 1 - i).slice(0, 5, 6).split(0, 1));
+      }
+    });
+    const Twin plain = output(k, 90), clean = output(k, 90);
+    run(k, x, plain);
+    Operators::Attention sanitized = spec(k);
+    sanitized.sanitize = true;
+    on_gpu([&](Operators& ops, Queue& q, Side at) {
+      ops.sanitize(q, at(plain));
+      ops.attention(q, at(x.query), at(x.key), at(x.value), at(clean), sanitized);
+    });
+    EXPECT_TRUE(bytes_of(plain) == bytes_of(clean));
+  }
+}
+
 // Later scenes reuse memory of earlier ones: whatever lies behind the last row must not matter.
 TEST_F(CudaAttention, IgnoresWhatLiesBehindTheKeys) {
   for (const Kind& k : {kKinds[0], kKinds[2], kKinds[1], kKinds[6], kKinds[9]}) {

@@ -227,6 +227,33 @@ TEST_F(CudaRows, SumsAndCasts) {
     }
 }
 
+// In one pass: the bits of a sum and a norm apart, on any width and alignment.
+TEST_F(CudaRows, ScaledAddAndNormEqualTheirTwins) {
+  for (const DType a_type : kFloatTypes)
+    for (const DType y_type : {a_type, DType::f16}) {
+      if (a_type == DType::bf16 && y_type == DType::f16) continue;  // no such pair
+      for (const Case& c : kCases) {
+        SCOPED_TRACE(fmt::format("{} {} {}x{}+{}", name_of(a_type), name_of(y_type), c.rows, c.width, c.gap));
+        const Twin x = random({c.rows, c.width}, DType::f32, 1.0, c.gap), a = random({c.rows, c.width}, a_type);
+        const Twin scale = random({c.width}, DType::f32), weight = random({c.width}, DType::f32);
+        const Twin y = poisoned({c.rows, c.width}, y_type, c.gap), z = poisoned({c.rows, c.width}, y_type, c.gap);
+        const Twin apart = poisoned({c.rows, c.width}, DType::f32, c.gap);
+        on_gpu([&](Operators& ops, Queue& q, Side at) {
+          ops.copy_rows(q, at(x), at(apart));
+          ops.scaled_add(q, at(apart), at(a), at(scale));
+          ops.rms_norm(q, at(apart), at(weight), 1e-5f, NormRounding::once, at(z));
+        });
+        both([&](Operators& ops, Queue& q, Side at) {
+          ops.scaled_add_norm(q, at(x), at(a), at(scale), at(weight), 1e-5f, at(y));
+        });
+        expect_same(x);
+        EXPECT_TRUE(bytes_of(x) == bytes_of(apart));
+        EXPECT_TRUE(bytes_of(y) == bytes_of(z));
+        expect_close(y, flips(y_type), 8 * unit(y_type));
+      }
+    }
+}
+
 TEST_F(CudaRows, CopiesAndGathers) {
   for (const DType dtype : kFloatTypes)
     for (const Case& c : kCases) {
@@ -252,6 +279,12 @@ TEST_F(CudaRows, CopiesAndGathers) {
   });
   expect_same(x);
   expect_same(y);
+  // The same, aligned.
+  const Twin from = random({5, 6, 16}, DType::f32), to = poisoned({5, 8, 24}, DType::f32);
+  both([&](Operators& ops, Queue& q, Side at) {
+    ops.copy_rows(q, at(from.slice(1, 1, 6).slice(2, 4, 12)), at(to.slice(1, 2, 7).slice(2, 8, 16)));
+  });
+  expect_same(to);
 }
 
 TEST_F(CudaRows, SanitizeAndClamp) {
