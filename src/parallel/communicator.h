@@ -1,6 +1,6 @@
 // Moves tensors between ranks; it copies bits and never reduces floating point (DESIGN: same bits on any number of
-// ranks). NcclCommunicator serves GPUs, MpiCommunicator goes through host memory. Every rank calls every collective,
-// also with nothing to send.
+// ranks). NcclCommunicator serves GPUs, PeerCommunicator the GPUs of one node, MpiCommunicator goes through host
+// memory. Every rank calls every collective, also with nothing to send.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "compute/machine.h"
 #include "compute/tensor.h"
+#include "parallel/transfer.h"
 
 namespace h3 {
 
@@ -26,6 +27,10 @@ class Communicator {
   virtual void all_gather(Queue& q, std::span<const Tensor> blocks) = 0;
   // sends[r] goes to rank r and arrives in its receives[rank()]; contiguous views, empty ones are legal.
   virtual void all_to_all(Queue& q, std::span<const Tensor> sends, std::span<const Tensor> receives) = 0;
+  // An all-to-all to be run many times: its tensors are 2-D views with free row strides, those of this rank itself are
+  // ignored. `staging` has room for the strided ones. Collective, as the transfer's end is; the tensors outlive it.
+  virtual std::unique_ptr<Transfer> prepare(Operators& operators, std::span<const Tensor> sends,
+                                            std::span<const Tensor> receives, const Tensor& staging);
   // Point to point, contiguous, in order per pair. Both block until the data may be reused or used.
   virtual void send(Queue& q, const Tensor& x, int to, int tag) = 0;
   virtual void receive(Queue& q, const Tensor& x, int from, int tag) = 0;
@@ -44,8 +49,8 @@ class Communicator {
 
   // Bytes this rank received from others so far, for the log.
   virtual std::uint64_t bytes_received() const = 0;
-  // Seconds that transfers took on device queues so far; waits for them. 0 where calls block the host, which then sees
-  // the time itself.
+  // Seconds that device queues spent on transfers, or waiting for them, so far; waits for them. 0 where calls block the
+  // host, which then sees the time itself.
   virtual double transfer_seconds() { return 0; }
 };
 

@@ -1,6 +1,5 @@
 #include "parallel/exchange.h"
 
-#include <array>
 #include <chrono>
 
 namespace h3 {
@@ -57,88 +56,118 @@ Exchange::Exchange(Machine& machine, Communicator& communicator, ShardPlan plan,
   CHECK_EQ(plan_.rows.size(), static_cast<std::size_t>(communicator.size()));
   CHECK_EQ(plan_.heads.size(), plan_.rows.size());
   CHECK_GE(chunks_, 1);
+  if (!alone()) own_rows_queue_ = machine_.make_queue();
 }
 
 Range Exchange::chunk_of(Range range, int chunk) const {
   return {range.begin + range.size() * chunk / chunks_, range.begin + range.size() * (chunk + 1) / chunks_};
 }
 
+std::vector<Range> Exchange::other_rows() const {
+  std::vector<Range> others;
+  for (const Range range : {Range{0, rows().begin}, Range{rows().end, total_rows()}})
+    if (range.size() > 0) others.push_back(range);
+  return others;
+}
+
+void Exchange::start(Queue& q, Prepared& prepared, int chunk, const std::function<Parts()>& parts,
+                     const Tensor& staging) {
+  if (prepared.chunks.size() == static_cast<std::size_t>(chunk)) {
+    const Parts p = parts();
+    std::int64_t strided = 0;
+    for (const auto* side : {&p.sends, &p.receives})
+      for (const Tensor& t : *side) strided += t.contiguous() ? 0 : t.elements();
+    const Tensor room = strided == 0 ? staging : staging.slice(0, prepared.staged, prepared.staged + strided);
+    prepared.staged += strided;
+    prepared.chunks.push_back(communicator_.prepare(machine_.operators(), p.sends, p.receives, room));
+  }
+  Stopwatch watch(seconds_);
+  prepared.chunks[static_cast<std::size_t>(chunk)]->start(q);
+}
+
+void Exchange::finish(Queue& q, Prepared& prepared, int chunk) {
+  Stopwatch watch(seconds_);
+  prepared.chunks[static_cast<std::size_t>(chunk)]->finish(q);
+}
+
 void Exchange::gather_rows(Queue& q, const Tensor& full, const std::function<void(Range)>& arrived) {
   if (alone()) return arrived(rows());
-  std::vector<Tensor> blocks(plan_.rows.size());
+  const auto part = [&](std::size_t rank, int c) {
+    const Range range = chunk_of(plan_.rows[rank], c);
+    return full.rows(range.begin, range.end);
+  };
+  for (int c = 0; c < chunks_; ++c)
+    start(q, gathering_, c,
+          [&] {
+            Parts p;
+            for (std::size_t r = 0; r < plan_.rows.size(); ++r) {
+              p.sends.push_back(part(own(), c));
+              p.receives.push_back(part(r, c));
+            }
+            return p;
+          },
+          {});
+  if (rows().size() > 0) arrived(rows());
   for (int c = 0; c < chunks_; ++c) {
-    for (std::size_t r = 0; r < blocks.size(); ++r) {
+    finish(q, gathering_, c);
+    for (std::size_t r = 0; r < plan_.rows.size(); ++r) {
       const Range range = chunk_of(plan_.rows[r], c);
-      blocks[r] = full.rows(range.begin, range.end);
-    }
-    {
-      Stopwatch watch(seconds_);
-      communicator_.all_gather(q, blocks);
-    }
-    for (const Range& owned : plan_.rows) {
-      const Range range = chunk_of(owned, c);
-      if (range.size() > 0) arrived(range);
+      if (r != own() && range.size() > 0) arrived(range);
     }
   }
 }
 
-void Exchange::rows_to_heads(Queue& q, const Tensor& local, std::int64_t unit, const Tensor& staging,
-                             const Tensor& by_head) {
+void Exchange::rows_to_heads(Queue& q, const std::function<void(Range)>& project, const Tensor& local,
+                             std::int64_t unit, const Tensor& staging, const Tensor& by_head) {
   Operators& ops = machine_.operators();
-  const auto ranks = plan_.rows.size();
-  if (alone()) return ops.copy_rows(q, local, by_head);
-  std::vector<Tensor> sends(ranks), receives(ranks);
   for (int c = 0; c < chunks_; ++c) {
     const Range mine = chunk_of({0, local.size(0)}, c);
-    const Tensor part = local.rows(mine.begin, mine.end);
-    std::int64_t at = mine.begin * local.size(1);
-    for (std::size_t r = 0; r < ranks; ++r) {
-      const std::int64_t width = plan_.heads[r].size() * unit;
-      sends[r] = staging.slice(0, at, at + mine.size() * width).reshape({mine.size(), width});
-      at += mine.size() * width;
-      if (sends[r].elements() > 0) ops.copy_rows(q, columns(part, plan_.heads[r], unit), sends[r]);
-      const Range theirs = chunk_of(plan_.rows[r], c);
-      receives[r] = by_head.rows(theirs.begin, theirs.end);
-    }
-    Stopwatch watch(seconds_);
-    communicator_.all_to_all(q, sends, receives);
+    if (mine.size() > 0) project(mine);
+    const auto parts = [&] {
+      Parts p;
+      for (std::size_t r = 0; r < plan_.rows.size(); ++r) {
+        const Range theirs = chunk_of(plan_.rows[r], c);
+        p.receives.push_back(by_head.rows(theirs.begin, theirs.end));
+        p.sends.push_back(r == own() ? p.receives[r] : columns(local.rows(mine.begin, mine.end), plan_.heads[r], unit));
+      }
+      return p;
+    };
+    start(q, to_heads_, c, parts, staging);
   }
+  if (rows().size() * heads().size() > 0)
+    ops.copy_rows(q, columns(local, heads(), unit), by_head.rows(rows().begin, rows().end));
+  for (int c = 0; c < chunks_; ++c) finish(q, to_heads_, c);
 }
 
-void Exchange::heads_to_rows(Queue& q, const std::function<void(Range, const Tensor&)>& compute, const Tensor& by_head,
-                             std::int64_t unit, const Tensor& staging, const Tensor& local) {
-  if (alone()) return compute({0, heads().size()}, local);
-  struct Arrival {
-    Tensor block;
-    Range heads;
-  };
-  std::vector<Arrival> arrivals;
-  const auto ranks = plan_.rows.size(), own = static_cast<std::size_t>(communicator_.rank());
-  const Range mine = rows();
-  std::vector<Tensor> sends(ranks), receives(ranks);
-  std::int64_t computed = 0, received = 0;
+void Exchange::heads_to_rows(Queue& q, const ComputeHeads& compute, const Tensor& by_head, std::int64_t unit,
+                             const Tensor& staging, const Tensor& local) {
+  const Range all_heads{0, heads().size()};
+  if (alone()) return compute(q, all_heads, rows(), local);
   const Tensor flat = by_head.reshape({by_head.elements()});
+  const std::vector<Range> others = other_rows();
+  Queue& own_rows = *own_rows_queue_;
   for (int c = 0; c < chunks_; ++c) {
-    const Range part = chunk_of({0, heads().size()}, c);
-    const std::int64_t width = part.size() * unit, elements = total_rows() * width;
-    const Tensor out = flat.slice(0, computed, computed + elements).reshape({total_rows(), width});
-    computed += elements;
-    if (part.size() > 0) compute(part, out);
-    for (std::size_t r = 0; r < ranks; ++r) {
-      sends[r] = out.rows(plan_.rows[r].begin, plan_.rows[r].end);
-      const Range theirs = chunk_of(plan_.heads[r], c);
-      const std::int64_t block = mine.size() * theirs.size() * unit;
-      // This rank's own part needs no transfer.
-      receives[r] = r == own
-                        ? sends[r]
-                        : staging.slice(0, received, received + block).reshape({mine.size(), theirs.size() * unit});
-      received += r == own ? 0 : block;
-      if (receives[r].elements() > 0) arrivals.push_back({receives[r], theirs});
+    const Range part = chunk_of(all_heads, c);
+    const std::int64_t begin = part.begin * unit * total_rows(), width = part.size() * unit;
+    const Tensor out = flat.slice(0, begin, begin + total_rows() * width).reshape({total_rows(), width});
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      if (c + 1 == chunks_ && i + 1 == others.size()) own_rows.wait_for(q);
+      if (part.size() > 0) compute(q, part, others[i], out.rows(others[i].begin, others[i].end));
     }
-    Stopwatch watch(seconds_);
-    communicator_.all_to_all(q, sends, receives);
+    const auto parts = [&] {
+      Parts p;
+      for (std::size_t r = 0; r < plan_.rows.size(); ++r) {
+        p.sends.push_back(out.rows(plan_.rows[r].begin, plan_.rows[r].end));
+        p.receives.push_back(r == own() ? p.sends[r] : columns(local, chunk_of(plan_.heads[r], c), unit));
+      }
+      return p;
+    };
+    start(q, to_rows_, c, parts, staging);
   }
-  for (const Arrival& a : arrivals) machine_.operators().copy_rows(q, a.block, columns(local, a.heads, unit));
+  if (others.empty()) own_rows.wait_for(q);
+  if (rows().size() * heads().size() > 0) compute(own_rows, all_heads, rows(), columns(local, heads(), unit));
+  q.wait_for(own_rows);
+  for (int c = 0; c < chunks_; ++c) finish(q, to_rows_, c);
 }
 
 }  // namespace h3

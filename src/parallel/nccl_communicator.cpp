@@ -3,9 +3,9 @@
 #include <nccl.h>
 
 #include <cstring>
-#include <deque>
 
 #include "compute/cuda/cuda_queue.h"
+#include "parallel/transfer_clock.h"
 
 namespace h3 {
 
@@ -47,50 +47,20 @@ bool on_host(std::span<const Tensor> tensors) {
 
 struct NcclCommunicator::Impl {
   ncclComm_t comm = nullptr;
-  // Marks around the transfers given to queues; turned into seconds once they have passed.
-  struct Span {
-    cudaEvent_t begin, end;
-  };
-  std::deque<Span> running;
-  std::vector<cudaEvent_t> spare;
-  double seconds = 0;
-
-  cudaEvent_t mark(cudaStream_t stream) {
-    cudaEvent_t event = nullptr;
-    if (spare.empty()) {
-      H3_CUDA(cudaEventCreate(&event));
-    } else {
-      event = spare.back();
-      spare.pop_back();
-    }
-    H3_CUDA(cudaEventRecord(event, stream));
-    return event;
-  }
+  TransferClock clock;
 
   template <typename F>
   void timed(Queue& q, F&& transfers) {
     const cudaStream_t stream = cuda_queue(q).stream();
-    const cudaEvent_t begin = mark(stream);
-    Group group(comm, stream);
-    transfers(group);
-    group.run();
-    running.push_back({begin, mark(stream)});
-    collect(false);
+    clock.measure(stream, [&] {
+      Group group(comm, stream);
+      transfers(group);
+      group.run();
+    });
+    check();
   }
 
-  void collect(bool wait) {
-    while (!running.empty()) {
-      const Span span = running.front();
-      if (wait) H3_CUDA(cudaEventSynchronize(span.end));
-      const cudaError_t status = cudaEventQuery(span.end);
-      if (status == cudaErrorNotReady) return;
-      H3_CUDA(status);
-      float milliseconds = 0;
-      H3_CUDA(cudaEventElapsedTime(&milliseconds, span.begin, span.end));
-      seconds += static_cast<double>(milliseconds) * 1e-3;
-      spare.insert(spare.end(), {span.begin, span.end});
-      running.pop_front();
-    }
+  void check() const {
     ncclResult_t async = ncclSuccess;
     H3_NCCL(ncclCommGetAsyncError(comm, &async));
     H3_NCCL(async);
@@ -108,11 +78,6 @@ NcclCommunicator::NcclCommunicator(MPI_Comm comm, Machine& machine)
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  for (const cudaEvent_t event : impl_->spare) cudaEventDestroy(event);
-  for (const auto& span : impl_->running) {
-    cudaEventDestroy(span.begin);
-    cudaEventDestroy(span.end);
-  }
   if (impl_->comm) ncclCommDestroy(impl_->comm);
 }
 
@@ -164,8 +129,9 @@ void NcclCommunicator::broadcast(Queue& q, const Tensor& x, int root) {
 }
 
 double NcclCommunicator::transfer_seconds() {
-  impl_->collect(true);
-  return impl_->seconds;
+  const double seconds = impl_->clock.seconds();
+  impl_->check();
+  return seconds;
 }
 
 std::string NcclCommunicator::version() {

@@ -12,6 +12,7 @@
 #ifdef H3RENDER_WITH_CUDA
 #include "compute/cuda/cuda_machine.h"
 #include "parallel/nccl_communicator.h"
+#include "parallel/peer_communicator.h"
 #endif
 
 namespace h3 {
@@ -70,11 +71,34 @@ static std::string shared_gpu(Communicator& world, const std::string& host, cons
   return "";
 }
 
+#ifdef H3RENDER_WITH_CUDA
+
+// NCCL, or MPI where ranks share a GPU; behind copies between the GPUs where these are wanted and possible. `obstacle`
+// says why they are impossible.
+static Link connect_gpus(MPI_Comm group, Machine& machine, const std::string& shared, const std::string& transport,
+                         std::string& obstacle) {
+  Link link;
+  if (shared.empty())
+    link = {std::make_unique<NcclCommunicator>(group, machine), nullptr, "nccl",
+            NcclCommunicator::version() + ", every rank has a GPU of its own"};
+  else
+    link = {std::make_unique<MpiCommunicator>(group, machine), nullptr, "host", shared};
+  const bool wanted = transport == "peer" || (transport == "auto" && shared.empty());
+  if (!wanted) return link;
+  if (auto peer = PeerCommunicator::connect(group, machine, link.communicator, obstacle))
+    link = {std::move(peer), nullptr, "peer", "copy engines between GPUs of one node, all else by " + link.transport};
+  else
+    link.reason += "; no peer copies: " + obstacle;
+  return link;
+}
+
+#endif
+
 Link connect_ranks(const Cluster& cluster, const RankGroup& group, const RankDevice& device,
                    const RunOptions& options) {
   Machine& machine = *device.machine;
-  if (options.transport == "nccl" && machine.place() == Place::host)
-    throw UserError("--transport", "", "nccl", "NCCL moves data between GPUs; use host or auto on CPUs");
+  if ((options.transport == "nccl" || options.transport == "peer") && machine.place() == Place::host)
+    throw UserError("--transport", "", options.transport, "it moves data between GPUs; use host or auto on CPUs");
   if (cluster.size() == 1) return {std::make_unique<SoloCommunicator>(machine), nullptr, "none", "one rank"};
   auto world = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, machine);
   const std::string shared = machine.place() == Place::host ? "" : shared_gpu(*world, cluster.host(), device.address);
@@ -83,20 +107,24 @@ Link connect_ranks(const Cluster& cluster, const RankGroup& group, const RankDev
   if (!shared.empty() && options.transport == "nccl")
     throw UserError("--transport", "", "nccl", shared + ", which NCCL refuses; use --transport host");
   Link link;
+  std::string obstacle;
   if (group.size() == 1) {
     link = {std::make_unique<SoloCommunicator>(machine), nullptr, "none", "one rank a group"};
   } else if (machine.place() == Place::host) {
     link = {nullptr, nullptr, "host", "CPU ranks exchange through MPI"};
-  } else if (options.transport == "host" || !shared.empty()) {
-    link = {nullptr, nullptr, "host", shared.empty() ? "asked for" : shared};
+  } else if (options.transport == "host") {
+    link = {nullptr, nullptr, "host", "asked for"};
   } else {
 #ifdef H3RENDER_WITH_CUDA
-    link = {std::make_unique<NcclCommunicator>(group.comm(), machine), nullptr, "nccl",
-            NcclCommunicator::version() + ", every rank has a GPU of its own"};
+    link = connect_gpus(group.comm(), machine, shared, options.transport, obstacle);
 #else
     throw RunError("a GPU without the CUDA backend");
 #endif
   }
+  if (options.transport == "peer")
+    for (const std::string& problem : world->gather_text(obstacle))
+      if (!problem.empty())
+        throw UserError("--transport", "", "peer", "impossible here (" + problem + "); use auto, nccl or host");
   if (!link.communicator) link.communicator = std::make_unique<MpiCommunicator>(group.comm(), machine);
   if (group.count() > 1) link.world = std::move(world);
   return link;

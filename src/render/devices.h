@@ -24,12 +24,12 @@ RankDevice make_rank_device(const Cluster& cluster, const RunOptions& options);
 struct Link {
   std::unique_ptr<Communicator> communicator;  // of the group
   std::unique_ptr<Communicator> world;         // of all ranks; null where the group is the world
-  std::string transport;                       // "none", "nccl" or "host"
+  std::string transport;                       // "none", "peer", "nccl" or "host"
   std::string reason;                          // why, for the log
 };
 
 // Connects the ranks of each group. Collective over the world. Throws UserError on every rank where two ranks have one
-// GPU without --share-gpus, or NCCL is asked for and cannot serve.
+// GPU without --share-gpus, or the transport asked for cannot serve.
 Link connect_ranks(const Cluster& cluster, const RankGroup& group, const RankDevice& device, const RunOptions& options);
 
 }  // namespace h3

@@ -87,12 +87,12 @@ const std::vector<Option>& options() {
              "of the video decoder: F float32, R as released (float16 operands); auto: F on CPUs, R on GPUs"),
       choice("exchange", {"auto", "all-gather", "all-to-all"}, &RunOptions::exchange,
              "what ranks exchange in a block: hidden states, or q, k and v by head; auto: the one with fewer bytes"),
-      choice("transport", {"auto", "nccl", "host"}, &RunOptions::transport,
-             "what carries it: NCCL between GPUs, or MPI through host memory; auto: nccl where every rank has a GPU of "
-             "its own"),
+      choice("transport", {"auto", "peer", "nccl", "host"}, &RunOptions::transport,
+             "what carries it: copies between the GPUs of one node, NCCL, or MPI through host memory; auto: peer where "
+             "every rank has a GPU of its own and reaches the others', else nccl"),
       choice("attention", {"auto", "cudnn", "own"}, &RunOptions::attention,
              "attention kernels on GPUs: cuDNN's, this program's, or by the table of cards; part of the numerics id"),
-      flag("share-gpus", &RunOptions::share_gpus, "let several ranks compute on one GPU (transport host)"),
+      flag("share-gpus", &RunOptions::share_gpus, "let several ranks compute on one GPU (transport host or peer)"),
       count("exchange-chunks", 1, &RunOptions::exchange_chunks, "pieces an exchange is cut into"),
       text("shares", "A,B,...", &RunOptions::shares,
            "rows and heads of each rank in proportion, 0: idle; default equal"),

@@ -110,23 +110,27 @@ void project_qkv(Queue& q, const BlockContext& c, const WeightSet& w, const Modu
     return;
   }
   const Tensor& fused = alone ? ws.qkv_heads : ws.qkv_rows;
-  for_chunks({0, own.size()}, ws.chunk, [&](std::int64_t begin, std::int64_t end) {
-    const Tensor hidden = ws.hidden.rows(0, end - begin);
-    modulate(begin, end, hidden);
-    project(hidden, fused.rows(begin, end), own.begin + begin);
-  });
-  if (!alone) c.exchange.rows_to_heads(q, fused, 3 * c.config.head_dim, ws.staging, ws.qkv_heads);
+  const auto project_rows = [&](Range rows) {
+    for_chunks(rows, ws.chunk, [&](std::int64_t begin, std::int64_t end) {
+      const Tensor hidden = ws.hidden.rows(0, end - begin);
+      modulate(begin, end, hidden);
+      project(hidden, fused.rows(begin, end), own.begin + begin);
+    });
+  };
+  if (alone) return project_rows({0, own.size()});
+  c.exchange.rows_to_heads(q, project_rows, fused, 3 * c.config.head_dim, ws.staging, ws.qkv_heads);
 }
 
 void attend(Queue& q, const BlockContext& c) {
   const BlockWorkspace& ws = c.workspace;
   const std::int64_t d = c.config.head_dim;
-  const auto compute = [&](Range heads, const Tensor& out) {
+  const auto compute = [&](Queue& queue, Range heads, Range rows, const Tensor& out) {
     const QkvViews views = qkv_views(ws.qkv_heads, d);
     const auto part = [&](const Tensor& t) { return t.slice(1, heads.begin, heads.end); };
     Operators::Attention spec;
     spec.scale = 1.0f / std::sqrt(static_cast<float>(d));
-    c.machine.operators().attention(q, part(views.q), part(views.k), part(views.v), out.split(1, heads.size()), spec);
+    c.machine.operators().attention(queue, part(views.q).rows(rows.begin, rows.end), part(views.k), part(views.v),
+                                    out.split(1, heads.size()), spec);
   };
   c.exchange.heads_to_rows(q, compute, ws.attended_heads, d, ws.staging, ws.attended_rows);
 }

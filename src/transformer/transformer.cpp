@@ -59,19 +59,20 @@ Activations take_activations(Arena& arena, const TransformerConfig& config, cons
 struct Transformer::Session {
   Clip clip;
   Range rows;
-  Exchange exchange;
   Arena arena;
   Activations activations;
   Buffer refined_buffer, condition_buffer, table_buffer, index_buffer;
   Tensor refined;        // [L, hidden]
   Tensor visual, audio;  // projected conditions, all of them [n, hidden]
   ModulationTables modulation;
+  Exchange exchange;  // goes before the memory that its transfers use
   std::optional<BlockContext> context;
 
   Session(Clip clip_, Exchange exchange_, ModulationTables modulation_)
-      : clip(std::move(clip_)), exchange(std::move(exchange_)), modulation(std::move(modulation_)) {
-    rows = exchange.rows();
-  }
+      : clip(std::move(clip_)),
+        rows(exchange_.rows()),
+        modulation(std::move(modulation_)),
+        exchange(std::move(exchange_)) {}
 };
 
 Transformer::Transformer(Machine& machine, Queue& q, Communicator& communicator, const TransformerConfig& config,

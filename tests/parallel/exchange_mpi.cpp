@@ -43,15 +43,18 @@ void check_plan(Machine& machine, Communicator& comm, const ShardPlan& plan, int
   const Tensor local = arena.take({rows.size(), all_heads * kUnit}, DType::f32);
   const Tensor staging = arena.take({local.elements()}, DType::f32);
   const Tensor by_head = arena.take({total, heads.size() * kUnit}, DType::f32);
-  for (std::int64_t i = 0; i < rows.size(); ++i)
-    for (std::int64_t j = 0; j < local.size(1); ++j)
-      local.as<float>()[i * local.size(1) + j] = value(rows.begin + i, j);
-  exchange.rows_to_heads(*q, local, kUnit, staging, by_head);
+  const auto project = [&](Range part) {
+    for (std::int64_t i = part.begin; i < part.end; ++i)
+      for (std::int64_t j = 0; j < local.size(1); ++j)
+        local.as<float>()[i * local.size(1) + j] = value(rows.begin + i, j);
+  };
+  exchange.rows_to_heads(*q, project, local, kUnit, staging, by_head);
   expect_values(by_head, 0, heads.begin * kUnit);
   std::fill_n(local.as<float>(), local.elements(), -1.0f);
   const Tensor gathered = arena.take(by_head.shape, DType::f32);
-  const auto compute = [&](Range part, const Tensor& out) {
-    machine.operators().copy_rows(*q, by_head.slice(1, part.begin * kUnit, part.end * kUnit), out);
+  const auto compute = [&](Queue& queue, Range part, Range range, const Tensor& out) {
+    const Tensor from = by_head.rows(range.begin, range.end);
+    machine.operators().copy_rows(queue, from.slice(1, part.begin * kUnit, part.end * kUnit), out);
   };
   exchange.heads_to_rows(*q, compute, gathered, kUnit, staging, local);
   expect_values(local, rows.begin, 0);
