@@ -83,8 +83,7 @@ static Link connect_gpus(MPI_Comm group, Machine& machine, const std::string& sh
             NcclCommunicator::version() + ", every rank has a GPU of its own"};
   else
     link = {std::make_unique<MpiCommunicator>(group, machine), nullptr, "host", shared};
-  const bool wanted = transport == "peer" || (transport == "auto" && shared.empty());
-  if (!wanted) return link;
+  if (transport != "peer") return link;
   if (auto peer = PeerCommunicator::connect(group, machine, link.communicator, obstacle))
     link = {std::move(peer), nullptr, "peer", "copy engines between GPUs of one node, all else by " + link.transport};
   else

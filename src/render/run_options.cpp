@@ -88,8 +88,9 @@ const std::vector<Option>& options() {
       choice("exchange", {"auto", "all-gather", "all-to-all"}, &RunOptions::exchange,
              "what ranks exchange in a block: hidden states, or q, k and v by head; auto: the one with fewer bytes"),
       choice("transport", {"auto", "peer", "nccl", "host"}, &RunOptions::transport,
-             "what carries it: copies between the GPUs of one node, NCCL, or MPI through host memory; auto: peer where "
-             "every rank has a GPU of its own and reaches the others', else nccl"),
+             "what carries it: copies between the GPUs of one node, NCCL, or MPI through host memory; auto: nccl where "
+             "every "
+             "rank has a GPU of its own"),
       choice("attention", {"auto", "cudnn", "own"}, &RunOptions::attention,
              "attention kernels on GPUs: cuDNN's, this program's, or by the table of cards; part of the numerics id"),
       flag("share-gpus", &RunOptions::share_gpus, "let several ranks compute on one GPU (transport host or peer)"),
