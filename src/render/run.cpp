@@ -1,5 +1,7 @@
 #include "render/run.h"
 
+#include <malloc.h>
+
 #include <functional>
 #include <optional>
 #include <set>
@@ -68,7 +70,15 @@ ExitCode exit_code(Session& session, const SceneJobs& jobs, const std::set<std::
 
 }  // namespace
 
+// Every scene has helper threads of its own (files, checkpoints). glibc would give each an arena that it fills anew and
+// returns late, and a long batch would seem to grow; few arenas keep it flat.
+static void keep_memory_flat() {
+  constexpr int kArenas = 2;
+  ::mallopt(M_ARENA_MAX, kArenas);
+}
+
 ExitCode run_scenes(Cluster& cluster, const RunRequest& request) {
+  keep_memory_flat();
   std::optional<Session> session;
   SceneJobs jobs;
   together(cluster, [&] {
