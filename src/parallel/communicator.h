@@ -31,6 +31,8 @@ class Communicator {
   // ignored. `staging` has room for the strided ones. Collective, as the transfer's end is; the tensors outlive it.
   virtual std::unique_ptr<Transfer> prepare(Operators& operators, std::span<const Tensor> sends,
                                             std::span<const Tensor> receives, const Tensor& staging);
+  // Do prepared transfers move data beside the queue, by engines that take nothing from kernels?
+  virtual bool beside_queue() const { return false; }
   // Point to point, contiguous, in order per pair. Both block until the data may be reused or used.
   virtual void send(Queue& q, const Tensor& x, int to, int tag) = 0;
   virtual void receive(Queue& q, const Tensor& x, int from, int tag) = 0;

@@ -56,7 +56,7 @@ Exchange::Exchange(Machine& machine, Communicator& communicator, ShardPlan plan,
   CHECK_EQ(plan_.rows.size(), static_cast<std::size_t>(communicator.size()));
   CHECK_EQ(plan_.heads.size(), plan_.rows.size());
   CHECK_GE(chunks_, 1);
-  if (!alone()) own_rows_queue_ = machine_.make_queue();
+  if (communicator_.beside_queue()) own_rows_queue_ = machine_.make_queue();
 }
 
 Range Exchange::chunk_of(Range range, int chunk) const {
@@ -145,7 +145,8 @@ void Exchange::heads_to_rows(Queue& q, const ComputeHeads& compute, const Tensor
   if (alone()) return compute(q, all_heads, rows(), local);
   const Tensor flat = by_head.reshape({by_head.elements()});
   const std::vector<Range> others = other_rows();
-  Queue& own_rows = *own_rows_queue_;
+  // Attention beside transfers in queue order would only lose time: NCCL's kernels take multiprocessors from it.
+  Queue& own_rows = own_rows_queue_ ? *own_rows_queue_ : q;
   for (int c = 0; c < chunks_; ++c) {
     const Range part = chunk_of(all_heads, c);
     const std::int64_t begin = part.begin * unit * total_rows(), width = part.size() * unit;

@@ -48,9 +48,10 @@ class Exchange {
                      const Tensor& staging, const Tensor& by_head);
   // The way back. `compute(queue, heads, rows, out)` gives a queue the work that fills out [rows, heads * unit], of
   // which rows may be strided; heads are counted from this rank's first. Rows of other ranks come first, in parts by
-  // heads that travel beside the work on what follows; this rank's own rows are computed last, on a queue of their own,
-  // so that their kernel starts while the last blocks of the one before still run. local [r, all heads * unit]
-  // receives everything. `by_head` holds S * own heads * unit elements, `staging` local.elements().
+  // heads that travel beside the work on what follows; this rank's own rows are computed last and, where transfers run
+  // beside the queue, on a queue of their own, so that their kernel starts while the last blocks of the one before
+  // still run. local [r, all heads * unit] receives everything. `by_head` holds S * own heads * unit elements,
+  // `staging` local.elements().
   using ComputeHeads = std::function<void(Queue& q, Range heads, Range rows, const Tensor& out)>;
   void heads_to_rows(Queue& q, const ComputeHeads& compute, const Tensor& by_head, std::int64_t unit,
                      const Tensor& staging, const Tensor& local);

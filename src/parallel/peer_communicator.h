@@ -23,6 +23,7 @@ class PeerCommunicator final : public Communicator {
   int size() const override { return node_.size(); }
   std::unique_ptr<Transfer> prepare(Operators& operators, std::span<const Tensor> sends,
                                     std::span<const Tensor> receives, const Tensor& staging) override;
+  bool beside_queue() const override { return true; }
   void all_gather(Queue& q, std::span<const Tensor> blocks) override { rest_->all_gather(q, blocks); }
   void all_to_all(Queue& q, std::span<const Tensor> sends, std::span<const Tensor> receives) override {
     rest_->all_to_all(q, sends, receives);

@@ -1,6 +1,6 @@
 // A collective that is prepared once and started many times with the same tensors, as each layer's exchange is. A
 // transport with engines of its own moves the data beside the queue between `start` and `finish`; one that works in
-// queue order does everything there. Tensors are 2-D views whose rows may be strided.
+// queue order moves it in `start`. Tensors are 2-D views whose rows may be strided.
 #pragma once
 
 #include <span>

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/helper_thread.h"
 #include "base/log.h"
@@ -18,14 +19,6 @@ namespace h3 {
 namespace fs = std::filesystem;
 
 namespace {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 constexpr std::size_t kLongestStage = 40;  // keeps the text within its capacity
 

@@ -1,8 +1,8 @@
 #include "render/scene_checkpoint.h"
 
-#include <chrono>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/paths.h"
 #include "checkpoint/require_same.h"
@@ -11,10 +11,6 @@
 namespace h3 {
 
 namespace {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 FileLocking locking_of(const Session& session) {
   return parse_file_locking(session.options().file_locking, "--file-locking");

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "checkpoint/resume.h"
@@ -18,10 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kStaleSeconds = 60;  // as runs judge claims
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // The scene that a file of the output folder belongs to, or "".
 std::string scene_of(const std::string& file) {
