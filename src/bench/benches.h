@@ -12,9 +12,9 @@ namespace h3 {
 BenchRow time_linear(Bench& bench, const std::string& name, std::int64_t rows, const LinearShape& shape,
                      std::int64_t outputs);
 
-// What a step is made of, at this rank's shapes: the block's four matrix products and attention by every engine over
-// `rows` rows; with several ranks the exchange's collectives; copies between host and device. From them the least time
-// that one evaluation can take, returned in seconds.
+// What a step is made of, at this rank's shapes: the block's four matrix products and attention over `rows` rows, in
+// turns as in a block, once with each engine that could compute the attention; with several ranks the exchange's
+// collectives; copies between host and device. From products and attention the least time that one evaluation can take.
 struct StepCeiling {
   double linear_seconds = 0, attention_seconds = 0;  // of the whole model, by the engine that the session takes
   double linear_rate = 0, attention_rate = 0;        // operations a second of all ranks

@@ -57,48 +57,104 @@ BenchRow time_linear(Bench& bench, const std::string& name, std::int64_t rows, c
   return row;
 }
 
-StepCeiling bench_operators(Bench& bench, std::int64_t rows, BenchTable& table) {
+namespace {
+
+// A block's four products on one rank, ready to be timed. Results go into one buffer, so that the largest clips fit.
+class BlockProducts {
+ public:
+  BlockProducts(Bench& bench, std::int64_t rows) : bench_(bench), random_(bench.machine(), bench.queue()) {
+    Session& s = bench.session();
+    const TransformerConfig& t = s.config().transformer;
+    const std::int64_t full[] = {3 * t.inner(), t.hidden, 2 * t.ffn, t.hidden};
+    const auto shapes = layer_shapes(t, s.pattern(), plan_of(s, rows), s.cluster().rank());
+    std::int64_t most = 1;
+    for (const LayerShape& shape : shapes) most = std::max(most, shape.rows * shape.n);
+    const Tensor results = random_.make({most}, bench.dtype());
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const LayerShape& shape = shapes[i];
+      products_.push_back({shape,
+                           random_.make({shape.rows, shape.k}, bench.dtype()),
+                           {random_.make({shape.n, shape.k}, bench.dtype()), Tensor(), full[i]},
+                           Tensor(results.data, {shape.rows, shape.n}, results.dtype, results.place)});
+    }
+  }
+  void add_to(std::vector<Bench::Turn>& turns) {
+    for (const Product& p : products_)
+      turns.push_back({fmt::format("linear {} {}x{}x{}", p.shape.name, p.shape.rows, p.shape.n, p.shape.k),
+                       [this, &p] {
+                         if (p.y.elements() > 0) bench_.machine().operators().linear(bench_.queue(), p.x, p.w, p.y);
+                       },
+                       {}});
+  }
+  // Of all ranks; collective.
+  double flops(std::size_t product) {
+    const LayerShape& shape = products_[product].shape;
+    return bench_.sum(2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.n) *
+                      static_cast<double>(shape.k));
+  }
+  std::size_t size() const { return products_.size(); }
+
+ private:
+  struct Product {
+    LayerShape shape;
+    Tensor x;
+    LinearWeights w;
+    Tensor y;
+  };
+  Bench& bench_;
+  RandomTensors random_;
+  std::vector<Product> products_;
+};
+
+// The ceiling with one engine's attention: products and attention in the order of a block, in turns.
+StepCeiling ceiling_with(Bench& bench, BlockProducts& products, const AttentionEngines& engines, std::size_t engine,
+                         std::int64_t rows, BenchTable& table) {
   Session& s = bench.session();
   const TransformerConfig& t = s.config().transformer;
-  const ShardPlan plan = plan_of(s, rows);
-  StepCeiling ceiling;
-  double linear_flops = 0, attention_flops_all = 0;
-  const std::int64_t full[] = {3 * t.inner(), t.hidden, 2 * t.ffn, t.hidden};
-  const auto shapes = layer_shapes(t, s.pattern(), plan, s.cluster().rank());
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    BenchRow row = time_linear(bench, shapes[i].name, shapes[i].rows,
-                               {shapes[i].k, full[i], bench.dtype(), bench.dtype(), {}}, shapes[i].n);
-    ceiling.linear_seconds += row.time.median * static_cast<double>(t.layers);
-    linear_flops += row.flops * static_cast<double>(t.layers);
-    table.add(std::move(row));
-  }
-  const AttentionEngines engines(s, t.head_dim);
-  const std::int64_t heads = plan.heads[static_cast<std::size_t>(s.cluster().rank())].size();
+  const std::int64_t heads = plan_of(s, rows).heads[static_cast<std::size_t>(s.cluster().rank())].size();
   RandomTensors random(bench.machine(), bench.queue());
   const Tensor qkv = random.make({rows, heads * 3 * t.head_dim}, bench.dtype()),
                o = random.make({rows, heads * t.head_dim}, bench.dtype());
-  for (std::size_t e = 0; e < engines.size(); ++e) {
-    BenchRow row = bench.time(
-        fmt::format("attention {} rows, {} heads of {}, {}", rows, heads, t.head_dim, engines.name(e)),
-        [&] {
-          if (heads > 0) engines.run(e, qkv_views(qkv, t.head_dim), o.split(1, heads));
-        },
-        [&] { engines.queue(e).wait(); });
-    row.flops = attention_flops(rows, t.heads, t.head_dim);
-    if (e == engines.chosen()) {
-      ceiling.attention_seconds = row.time.median * static_cast<double>(t.layers);
-      attention_flops_all = row.flops * static_cast<double>(t.layers);
-    }
-    table.add(std::move(row));
+  std::vector<Bench::Turn> turns;
+  products.add_to(turns);
+  turns.push_back({fmt::format("attention {} rows, {} heads of {}, {}", rows, heads, t.head_dim, engines.name(engine)),
+                   [&] {
+                     if (heads > 0) engines.run(engine, qkv_views(qkv, t.head_dim), o.split(1, heads));
+                   },
+                   [&] { engines.queue(engine).wait(); }});
+  std::vector<BenchRow> measured = bench.in_turns(turns);
+  const double layers = static_cast<double>(t.layers);
+  StepCeiling ceiling;
+  double linear_flops = 0;
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    measured[i].flops = products.flops(i);
+    linear_flops += measured[i].flops * layers;
+    ceiling.linear_seconds += measured[i].time.median * layers;
   }
+  measured.back().flops = attention_flops(rows, t.heads, t.head_dim);
+  ceiling.attention_seconds = measured.back().time.median * layers;
   ceiling.linear_rate = linear_flops / ceiling.linear_seconds;
-  ceiling.attention_rate = attention_flops_all / ceiling.attention_seconds;
+  ceiling.attention_rate = measured.back().flops * layers / ceiling.attention_seconds;
   BenchRow total;
-  total.what = fmt::format("ceiling of a step of {} rows", rows);
+  total.what = fmt::format("ceiling of a step of {} rows, {}", rows, engines.name(engine));
   total.time = {ceiling.seconds(), ceiling.seconds(), ceiling.seconds(), 1};
-  total.flops = linear_flops + attention_flops_all;
-  table.add(std::move(total));
+  total.flops = linear_flops + measured.back().flops * layers;
+  measured.push_back(total);
+  for (BenchRow& row : measured) table.add(std::move(row));
   return ceiling;
+}
+
+}  // namespace
+
+StepCeiling bench_operators(Bench& bench, std::int64_t rows, BenchTable& table) {
+  BlockProducts products(bench, rows);
+  const AttentionEngines engines(bench.session(), bench.session().config().transformer.head_dim);
+  StepCeiling chosen;
+  for (std::size_t e = 0; e < engines.size(); ++e) {
+    const StepCeiling ceiling = ceiling_with(bench, products, engines, e, rows, table);
+    if (e == engines.chosen()) chosen = ceiling;
+  }
+  return chosen;
 }
 
 void bench_collectives(Bench& bench, std::int64_t rows, BenchTable& table) {

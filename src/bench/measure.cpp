@@ -1,32 +1,36 @@
 #include "bench/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <set>
 
+#include "base/clock.h"
 #include "render/card_rates.h"
 
 namespace h3 {
 
 namespace {
 
+constexpr double kSettleSeconds = 3;
+
 double seconds_of(const std::function<void()>& run) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return steady_seconds() - start;
 }
 
 }  // namespace
 
+void Bench::run(const std::function<void()>& work, const std::function<void()>& finish) {
+  work();
+  if (finish)
+    finish();
+  else
+    queue().wait();
+}
+
 BenchRow Bench::time(const std::string& what, const std::function<void()>& work, const std::function<void()>& finish) {
-  const auto once = [&] {
-    work();
-    if (finish)
-      finish();
-    else
-      queue().wait();
-  };
+  const auto once = [&] { run(work, finish); };
   once();
   std::vector<double> seconds;
   watch_.start();
@@ -40,6 +44,28 @@ BenchRow Bench::time(const std::string& what, const std::function<void()>& work,
   for (double& s : seconds) s = largest(s);
   row.time = Timing::of(std::move(seconds));
   return row;
+}
+
+std::vector<BenchRow> Bench::in_turns(const std::vector<Turn>& turns) {
+  const double start = steady_seconds();
+  do {
+    for (const Turn& turn : turns) run(turn.work, turn.finish);
+  } while (machine().place() == Place::device && steady_seconds() - start < kSettleSeconds);
+  std::vector<std::vector<double>> seconds(turns.size());
+  communicator().barrier();
+  watch_.start();
+  for (int i = 0; i < repeats_; ++i)
+    for (std::size_t t = 0; t < turns.size(); ++t)
+      seconds[t].push_back(seconds_of([&] { run(turns[t].work, turns[t].finish); }));
+  const CardState card = watch_.stop();
+  std::vector<BenchRow> rows(turns.size());
+  for (std::size_t t = 0; t < turns.size(); ++t) {
+    rows[t].what = turns[t].what;
+    rows[t].card = card;
+    for (double& s : seconds[t]) s = largest(s);
+    rows[t].time = Timing::of(std::move(seconds[t]));
+  }
+  return rows;
 }
 
 std::vector<double> Bench::alone(const std::function<void()>& work, Queue& q, CardState& card) {

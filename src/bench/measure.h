@@ -26,6 +26,14 @@ class Bench {
   // Collective. `work` gives its work to queues and may leave it running; `finish` waits for it (the session's queue
   // where none is given). The row has a name, times and the card's state.
   BenchRow time(const std::string& what, const std::function<void()>& work, const std::function<void()>& finish = {});
+  // Collective. Several operators in turns, as often as there are repeats: each row's times are those of an operator
+  // among the others. On a GPU the turns go round for some seconds first, until the card has settled at the clock that
+  // its power limit allows under just this work; an operator on its own, with pauses, would run faster than that.
+  struct Turn {
+    std::string what;
+    std::function<void()> work, finish;
+  };
+  std::vector<BenchRow> in_turns(const std::vector<Turn>& turns);
   // Seconds of single repeats after a warm-up, without another rank, in the order they ran; the card is watched.
   std::vector<double> alone(const std::function<void()>& work, Queue& q, CardState& card);
 
@@ -34,6 +42,8 @@ class Bench {
   double largest(double value);
 
  private:
+  void run(const std::function<void()>& work, const std::function<void()>& finish);
+
   Session& session_;
   int repeats_;
   CardWatch watch_;
