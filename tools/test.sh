@@ -26,15 +26,16 @@ cmake --preset release -DH3RENDER_CUDA=$cuda -DH3RENDER_TESTS=ON >/dev/null
 cmake --build --preset release
 
 . tools/mpi-env.sh
+jobs=$(nproc)  # asked before OMP_NUM_THREADS, which nproc heeds
 export OMP_NUM_THREADS=1
 [ $full = yes ] && export H3RENDER_FULL=1 H3RENDER_LONG_TESTS=10
-ctest --test-dir build/release --output-on-failure -j "$(nproc)"
+ctest --test-dir build/release --output-on-failure -j "$jobs"
 [ $full = yes ] || exit 0
 
 cmake --preset asan -DH3RENDER_TESTS=ON >/dev/null
 cmake --build --preset asan
 # Open MPI and the media libraries keep memory to the end of the process.
-ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/asan --output-on-failure -L unit -j "$(nproc)"
+ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build/asan --output-on-failure -L unit -j "$jobs"
 if command -v nvcc >/dev/null; then
   tools/fetch-cudnn-frontend.sh
   cmake -S . -B build/all-archs -G Ninja -DCMAKE_BUILD_TYPE=Release -DH3RENDER_TESTS=OFF -DH3RENDER_CUDA=ON \
