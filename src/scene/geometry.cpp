@@ -105,7 +105,10 @@ CanvasSize canvas_for_aspect(double aspect, const CanvasRule& rule) {
   const auto side = [](double x) {
     return std::max(canvas_step, canvas_step * static_cast<std::int64_t>(std::nearbyint(x / canvas_step)));
   };
-  return {side(width), side(height)};
+  CanvasSize size{side(width), side(height)};
+  // On a small canvas rounding alone can leave the legal aspects.
+  while (size_complaint(size.width, size.height)) (size.width > size.height ? size.width : size.height) -= canvas_step;
+  return size;
 }
 
 namespace {

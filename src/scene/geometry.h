@@ -74,7 +74,7 @@ std::optional<double> parse_aspect(std::string_view text);
 bool is_legal_aspect(double aspect);
 
 // The canvas for an aspect (spec/dit.md 3.1): short edge by rule, scaled down to the rule's area, sides rounded to
-// multiples of 32, ties to even. The aspect is legal.
+// multiples of 32, ties to even; the longer side is cut where that alone makes the size illegal. The aspect is legal.
 CanvasSize canvas_for_aspect(double aspect, const CanvasRule& rule);
 
 // The two legal sizes nearest to a size, by distance and then by aspect; one of them is the size itself where it is

@@ -83,6 +83,12 @@ TEST(Geometry, CanvasOfAnAspect) {
   for (const auto& row : rows) EXPECT_EQ(canvas_for_aspect(*parse_aspect(row.aspect), {}), row.size) << row.aspect;
   EXPECT_EQ(canvas_for_aspect(4.0 / 3, {192, 49152}), (CanvasSize{256, 192}));
   EXPECT_EQ(canvas_for_aspect(1, {8, 64}), (CanvasSize{32, 32}));
+  EXPECT_EQ(canvas_for_aspect(4, {192, 49152}), (CanvasSize{384, 96}));  // 448 by 96 would be wider than 4:1
+  for (double aspect = 0.25; aspect <= 4; aspect += 1.0 / 64)
+    for (const CanvasRule& rule : {CanvasRule{}, CanvasRule{192, 49152}, CanvasRule{64, 8192}}) {
+      const CanvasSize size = canvas_for_aspect(aspect, rule);
+      EXPECT_FALSE(size_complaint(size.width, size.height)) << aspect << ": " << size.width << "x" << size.height;
+    }
 }
 
 TEST(Geometry, AspectText) {
