@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "checkpoint/paths.h"
 #include "render/failure_record.h"
 #include "render/job_plan.h"
 #include "render/manifest.h"
@@ -211,9 +212,20 @@ std::string SceneQueue::decide_first(const SceneJob& job, std::unique_ptr<Claim>
     decision = claim ? by_files(job) : "held";
     if (decision != "render") claim.reset();
   }
-  if (decision == "skip")
+  if (decision == "skip") {
     spdlog::info("{}: rendered already, skipped (--existing overwrite renders it again)", job.scene.name);
+    tidy(job);
+  }
   return decision == "ended" ? "skip" : decision;
+}
+
+// A run that was killed between a scene's manifest and its own end leaves checkpoints and a claim behind.
+void SceneQueue::tidy(const SceneJob& job) const {
+  const RunOptions& o = s_.options();
+  std::error_code ignored;
+  if (!fs::exists(claim_path(o.output, job.scene.name), ignored)) return;
+  if (const std::unique_ptr<Claim> claim = desk_->try_claim(job.scene.name))
+    remove_checkpoints(o.output, job.scene.name, o.checkpoint_scratch);
 }
 
 // "ended": another group of this run has been through it.

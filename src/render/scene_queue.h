@@ -51,6 +51,7 @@ class SceneQueue {
   void know_model(const SceneJob& job);
   void learn_model();
   std::string decide_first(const SceneJob& job, std::unique_ptr<Claim>& claim);
+  void tidy(const SceneJob& job) const;
   std::string by_files(const SceneJob& job) const;
   bool is_of_this_run(const std::filesystem::path& record) const;
   bool has_manifest(const SceneJob& job) const;

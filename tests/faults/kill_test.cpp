@@ -114,5 +114,21 @@ TEST(Kill, SegmentsAndClaimsOfKilledRunsAreReclaimed) {
   batch.expect_complete();
 }
 
+// Killed when the manifest was there but the checkpoint was not yet gone: the next run puts the folder in order.
+TEST(Kill, WhatAFinishedSceneLeftBehindGoes) {
+  const Batch batch(1, 2);
+  Process process(batch.words(1, {"--fail", "0:step:60"}));
+  ASSERT_TRUE(process.wait_for_err("loses 60 s in stage step")) << process.err();
+  for (const pid_t pid : process.members()) ::kill(pid, SIGKILL);
+  process.wait();
+  const fs::path kept = batch.folder() / "kept";
+  fs::create_directory(kept);
+  for (const char* left : {"s0.claim", "s0.inputs.h5"}) fs::copy_file(batch.out() / left, kept / left);
+  expect_done(batch.render(2));
+  for (const char* left : {"s0.claim", "s0.inputs.h5"}) fs::copy_file(kept / left, batch.out() / left);
+  expect_done(batch.render(2));
+  batch.expect_complete();
+}
+
 }  // namespace
 }  // namespace h3::test
