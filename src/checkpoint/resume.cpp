@@ -89,7 +89,7 @@ std::optional<ResumePoint> read_checkpoint(const fs::path& folder, const std::st
   if (!point && !scratch && !search.any()) return std::nullopt;
   if (!point && !scratch)
     throw DamagedCheckpoint(
-        fmt::format("{}; no sound checkpoint is left. Remove these files or start the scene over", joined(notes)));
+        fmt::format("{}; no sound checkpoint is left. --resume restart starts the scene again, as removing these files does", joined(notes)));
   if (scratch && (!point || scratch->state.step > point->state.step)) point = std::move(scratch);
   if (inputs && point->state.inputs_hash != inputs_hash)
     throw UserError(point->file.string(), "inputs_hash", point->state.inputs_hash,

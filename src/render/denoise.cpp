@@ -66,6 +66,13 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// x + sigma v with the sigma that the step went to (spec/dit.md 5.3).
+std::vector<float> clean_estimate(std::vector<float> x, const std::vector<float>& velocity, const StepCoefficients& c) {
+  const float sigma = c.one_minus_t * c.ratio;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += sigma * velocity[i];
+  return x;
+}
+
 double sum(const std::vector<double>& values) {
   double total = 0;
   for (const double v : values) total += v;
@@ -111,6 +118,10 @@ LatentState denoise(Machine& machine, Queue& q, Communicator& communicator, Tran
       const auto [least, most] = std::minmax_element(exchange.begin(), exchange.end());
       calls.step({step + 1, sampler_plan.steps(), *std::max_element(seconds.begin(), seconds.end()), *least, *most,
                   sum(bytes)});
+    }
+    if (calls.wants_estimate && calls.wants_estimate(step + 1)) {
+      const StepCoefficients& c = sampler_plan.video[static_cast<std::size_t>(step)];
+      calls.estimate(clean_estimate(video.gather(q, video.x), video.gather(q, video.velocity), c));
     }
     if (calls.wants_latents && calls.wants_latents(step + 1)) calls.latents(gathered(step + 1));
   }

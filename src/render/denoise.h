@@ -34,6 +34,10 @@ struct DenoiseCalls {
   std::function<bool(std::int64_t step)> wants_latents;
   // The whole latents after a step, gathered for this.
   std::function<void(const LatentState&)> latents;
+  // Whether `estimate` wants the video's clean estimate after `step` steps; asked on every rank alike.
+  std::function<bool(std::int64_t step)> wants_estimate;
+  // Where the last step's velocity leads: x + sigma v, whole on every rank, rows as LatentState::video.
+  std::function<void(const std::vector<float>& video)> estimate;
   // Called before each step; may throw.
   std::function<void(std::int64_t step)> before_step;
 };

@@ -78,7 +78,7 @@ SceneOutputs::SceneOutputs(const fs::path& folder, const SceneJob& job)
       geometry_(job.geometry),
       kept_(job.kept_frames),
       writers_(std::make_unique<Writers>()) {
-  static constexpr std::array<std::string_view, 3> kMiddles{"manifest", "sheet", "failed"};
+  static constexpr std::array<std::string_view, 4> kMiddles{"manifest", "sheet", "failed", "preview"};
   remove_temporaries(folder_, scene_.name, kMiddles);
   former_files_ = files_of_former(folder_, scene_.name);
   writers_->sheet.emplace(static_cast<int>(geometry_.width), static_cast<int>(geometry_.height), geometry_.frames);

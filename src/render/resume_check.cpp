@@ -5,6 +5,7 @@
 
 #include "checkpoint/paths.h"
 #include "render/claim_record.h"
+#include "render/manifest.h"
 #include "render/scene_checkpoint.h"
 
 namespace h3 {
@@ -23,8 +24,6 @@ bool in_other_hands(const Session& session, const std::string& name) {
 std::string what_is_wrong(const Session& session, const SceneJob& job, const nlohmann::ordered_json& identity) {
   try {
     read_resumable(session, job, identity);
-  } catch (const DamagedCheckpoint&) {
-    return "";
   } catch (const UserError& e) {
     if (!in_other_hands(session, job.scene.name)) return e.what();
   }
@@ -35,8 +34,10 @@ std::string what_is_wrong(const Session& session, const SceneJob& job, const nlo
 
 void check_checkpoints(Session& session, SceneJobs& jobs) {
   if (session.options().resume == "restart") return;
-  // What a scene takes from another one is known when that one is done.
+  // A scene with a manifest does not go on. What a scene takes from another one is known when that one is done.
   const auto stopped = [&](const SceneJob& job) {
+    const RunOptions& run = session.options();
+    if (run.existing != "overwrite" && is_there(manifest_path(run.output, job.scene.name))) return false;
     return has_checkpoint(session, job.scene.name) && job.scene.frames_taken().empty();
   };
   const bool any = session.cluster().rank() == 0 && std::any_of(jobs.good.begin(), jobs.good.end(), stopped);

@@ -117,6 +117,8 @@ const std::vector<Option>& options() {
            "a fast folder of the node that checkpoints go to first"),
       count("checkpoint-flush", 0, &RunOptions::checkpoint_flush,
             "seconds after which a checkpoint in --checkpoint-scratch is also written to the output folder"),
+      count("preview-steps", 0, &RunOptions::preview_steps,
+            "steps between previews, NAME.preview.png: a strip of frames, roughly, from the latents; 0: none"),
       choice("file-locking", {"auto", "on", "off"}, &RunOptions::file_locking,
              "whether HDF5 locks checkpoints while it reads them; auto: where the file system can"),
       text("max-time", "TIME", &RunOptions::max_time,

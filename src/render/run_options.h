@@ -31,6 +31,7 @@ struct RunOptions {
   std::int64_t checkpoint_seconds = 0;          // 0: not by time
   std::string checkpoint_scratch;               // "" or a folder of the node
   std::int64_t checkpoint_flush = 60;           // seconds that checkpoints may be in that folder alone
+  std::int64_t preview_steps = 0;               // 0: none
   std::string file_locking = "auto";            // auto, on, off
   std::string attention = "auto";               // auto, cudnn, own
   bool share_gpus = false;

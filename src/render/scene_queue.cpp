@@ -10,6 +10,7 @@
 #include "render/failure_record.h"
 #include "render/job_plan.h"
 #include "render/manifest.h"
+#include "render/preview.h"
 
 namespace h3 {
 
@@ -219,13 +220,15 @@ std::string SceneQueue::decide_first(const SceneJob& job, std::unique_ptr<Claim>
   return decision == "ended" ? "skip" : decision;
 }
 
-// A run that was killed between a scene's manifest and its own end leaves checkpoints and a claim behind.
+// A run that was killed between a scene's manifest and its own end leaves checkpoints, preview and claim behind.
 void SceneQueue::tidy(const SceneJob& job) const {
   const RunOptions& o = s_.options();
   std::error_code ignored;
   if (!fs::exists(claim_path(o.output, job.scene.name), ignored)) return;
-  if (const std::unique_ptr<Claim> claim = desk_->try_claim(job.scene.name))
-    remove_checkpoints(o.output, job.scene.name, o.checkpoint_scratch);
+  const std::unique_ptr<Claim> claim = desk_->try_claim(job.scene.name);
+  if (!claim) return;
+  remove_checkpoints(o.output, job.scene.name, o.checkpoint_scratch);
+  remove_preview(o.output, job.scene.name);
 }
 
 // "ended": another group of this run has been through it.

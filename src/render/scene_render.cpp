@@ -6,12 +6,14 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "media/png.h"
 #include "render/agreement.h"
 #include "render/denoise.h"
 #include "render/dump.h"
 #include "render/job_plan.h"
 #include "render/manifest.h"
 #include "render/media_latents.h"
+#include "render/preview.h"
 #include "render/scene_checkpoint.h"
 #include "render/scene_jobs.h"
 #include "render/scene_writer.h"
@@ -220,6 +222,8 @@ class SceneRender {
   }
 
   LatentState sample(const LatentState& initial) {
+    const WeightSet* preview_weights =
+        s_.options().preview_steps > 0 ? &s_.weights(Component::video_vae, times_) : nullptr;
     const RankPlan& own = facts_.plan.ranks[static_cast<std::size_t>(s_.group().rank())];
     s_.make_room(static_cast<std::size_t>(own.activation_bytes + own.decoder_weight_bytes + own.decode_bytes));
     Transformer& transformer = s_.transformer(job_.partition, times_);
@@ -253,11 +257,29 @@ class SceneRender {
       dump_latents("rows.step" + std::to_string(state.step), state);
       checkpoints_->keep(state);
     };
+    if (preview_weights) {
+      calls.wants_estimate = [&](std::int64_t step) { return step % s_.options().preview_steps == 0; };
+      calls.estimate = [&](const std::vector<float>& video) { show(*preview_weights, video); };
+    }
     const double exchange_before = transformer.exchange_seconds();
     LatentState latents = denoise(s_.machine(), s_.queue(), s_.communicator(), transformer, clip_, facts_.plan.shards,
                                   s_.config().transformer, plan_sampler(options, schedules_), initial, calls);
     facts_.exchange_seconds = transformer.exchange_seconds() - exchange_before;
     return latents;
+  }
+
+  // A preview that cannot be written costs the scene nothing.
+  void show(const WeightSet& weights, const std::vector<float>& video) {
+    if (!s_.first() || (claim_ && !claim_->still_mine())) return;
+    const ClipGeometry& g = job_.geometry;
+    const LatentColours colours(s_.machine(), s_.queue(), s_.config().video_vae, weights, s_.vae_profile(),
+                                video_rows(video), g.latent_frames, g.latent_height, g.latent_width);
+    try {
+      write_png(preview_path(s_.options().output, job_.scene.name),
+                preview_strip(colours, g.latent_frames, g.latent_height, g.latent_width));
+    } catch (const SceneError& e) {
+      warn(std::string("preview: ") + e.what());
+    }
   }
 
   // All rows that the first step sees, conditions first.
@@ -312,12 +334,16 @@ class SceneRender {
     calls.progress = [&](std::int64_t done, std::int64_t) { control_.progress("decode unit " + std::to_string(done)); };
     calls.stopped = [&] { return control_.wants_stop(); };
     calls.together = [&] { enter("decode"); };
-    const std::int64_t width = s_.config().transformer.video_row();
-    const Tensor rows(const_cast<float*>(latents.video.data()),
-                      {static_cast<std::int64_t>(latents.video.size()) / width, width}, DType::f32);
-    facts_.decode = decode_video(s_.machine(), s_.queue(), s_.communicator(), decoder, rows, request, calls);
+    facts_.decode =
+        decode_video(s_.machine(), s_.queue(), s_.communicator(), decoder, video_rows(latents.video), request, calls);
     if (facts_.decode.nan_values > 0)
       warn(fmt::format("{} pixel values were not a number and became 0", facts_.decode.nan_values));
+  }
+
+  Tensor video_rows(const std::vector<float>& video) const {
+    const std::int64_t width = s_.config().transformer.video_row();
+    return Tensor(const_cast<float*>(video.data()), {static_cast<std::int64_t>(video.size()) / width, width},
+                  DType::f32);
   }
 
   // Audio is a thousandth of the video's work, so the writer decodes it alone (spec/vae.md 12.4).

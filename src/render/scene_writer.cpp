@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "render/failure_record.h"
 #include "render/manifest.h"
+#include "render/preview.h"
 #include "weights/host_memory.h"
 
 namespace h3 {
@@ -130,6 +131,7 @@ std::string SceneWriter::finish(FinishedScene& scene) {
     scene.manifest["seconds"] = seconds;
     write_file_atomically(manifest_path(session_.options().output, name_), scene.manifest.dump(2) + "\n");
     scene.checkpoints->remove();
+    remove_preview(session_.options().output, name_);
     spdlog::info("{}: done in {} (other {:.2f} s)", name_, duration_text(seconds["total"].get<double>()),
                  seconds["other"].get<double>());
     const auto text = [&](const char* key) { return scene.manifest["hashes"][key].get<std::string>(); };

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "checkpoint/resume.h"
 #include "render/claim_record.h"
+#include "render/preview.h"
 #include "render/progress.h"
 
 namespace h3 {
@@ -74,6 +75,9 @@ class Look {
 
   SceneStatus status() {
     if (!done() && !running() && !failed()) waiting();
+    std::error_code error;
+    if (status_.state != SceneState::done && fs::exists(preview_path(folder_, status_.name), error))
+      status_.preview = preview_path(folder_, status_.name).filename();
     return status_;
   }
 
@@ -283,6 +287,7 @@ nlohmann::ordered_json to_json(const StatusReport& report) {
     }
     if (s.state == SceneState::failed) scene["error"] = s.note;
     if (s.state == SceneState::waiting && !s.note.empty()) scene["note"] = s.note;
+    if (!s.preview.empty()) scene["preview"] = s.preview;
     if (!s.waits_for.empty()) scene["waits_for"] = s.waits_for;
     j["scenes"].push_back(std::move(scene));
   }
@@ -295,6 +300,7 @@ std::string text_of(const StatusReport& report) {
   std::string text;
   for (const SceneStatus& s : report.scenes) {
     std::string details = details_of(s);
+    if (!s.preview.empty()) details += (details.empty() ? "" : ", ") + s.preview;
     std::replace(details.begin(), details.end(), '\n', ' ');
     text += fmt::format("{:<{}}  {:<7}  {}\n", s.name, width, name_of(s.state), details);
   }

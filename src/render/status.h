@@ -29,6 +29,7 @@ struct SceneStatus {
   int ranks = 0;                            // running
   std::string host, job;                    // running
   std::string note;                         // failed: the error; waiting: what became of an earlier run, or for what
+  std::string preview;                      // not done: the file of its last preview, in the folder
   std::vector<std::string> waits_for;       // waiting: scenes whose frames it takes
 };
 
