@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/measure.h"
+#include "weights/weight_set.h"
 
 namespace h3 {
 
@@ -40,6 +41,10 @@ struct ClipSize {
 // Decoding a clip's frames from random latents, beside the ceiling that the decoder's matrix products and attention
 // set, timed over a unit of tiles.
 void bench_video(Bench& bench, const ClipSize& clip, BenchTable& table);
+
+// Each component's weights on their way to a GPU, leg by leg: into the node's window (from files cold, then warm, or
+// from the seed), page-locking the window, copies from it before and after. One component at a time is in memory.
+void bench_weights(Bench& bench, const std::vector<Component>& components, BenchTable& table);
 
 // The attention kernels of this machine in turns, one rank, random values.
 struct AttentionRequest {

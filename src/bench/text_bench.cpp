@@ -25,6 +25,7 @@ void bench_text(Bench& bench, std::int64_t rows, BenchTable& table) {
   Session& s = bench.session();
   StageTimes times;
   const WeightSet& weights = s.weights(Component::text_encoder, times);
+  s.await_page_locks();
   const Presentation presentation = random_presentation(s.config().text, rows);
   TextEncoder encoder(s.machine(), s.communicator(), s.config().text, weights);
   BenchRow row = bench.time(fmt::format("text of {} rows on {}", rows, ranks_text(bench.ranks())),

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <sstream>
 
@@ -25,19 +26,22 @@ CommandHelp bench_help() {
   return {
       "bench",
       "times the machine and the parts of a render on it",
-      "ceiling|attention|step|text|video|render|scaling --model DIR [options]",
+      "ceiling|attention|step|text|video|weights|render|scaling --model DIR [options]",
       "ceiling: what bounds a render here: matrix products and attention at the model's shapes, the exchange's\n"
       "collectives over the ranks, copies between host and device. attention: the attention kernels of this card in\n"
       "turns, with clock, power and their error against float32. step: one evaluation of the transformer on all "
       "ranks,\n"
       "beside its ceiling. text: encoding a prompt of random tokens. video (or vae): decoding a clip's frames on all\n"
-      "ranks, from random latents. render: a whole scene into files, after one that warms up, against the sum of its\n"
+      "ranks, from random latents. weights: a component's way from files or a seed into host memory and on to the "
+      "GPU.\n"
+      "render: a whole scene into files, after one that warms up, against the sum of its\n"
       "stages' ceilings. scaling: one clip on all ranks, equal work a rank, a clip a rank; runs with other\n"
       "rank counts add their points to one --json file, and the table is of all points, beside a model's predictions.\n"
       "Each row gives\n"
       "the median and the spread of the repeats after one warm-up, on random data; rates count the operations of the\n"
       "specification's formulas; MFU is the share of the card's dense bf16 peak, where it is known.",
-      {"h3render bench ceiling --model jobs/nano", "mpirun -n 2 h3render bench step --model jobs/nano --rows 425",
+      {"h3render bench ceiling --model jobs/nano", "h3render bench weights --model jobs/nano --components video",
+       "mpirun -n 2 h3render bench step --model jobs/nano --rows 425",
        "h3render bench step --model synthetic:1:jobs/nano --json step.json",
        "mpirun -n 2 h3render bench scaling --model jobs/nano --json scaling.json",
        "h3render bench attention --model synthetic:1 --rows 38734,74410 --heads 56,28"},
@@ -49,6 +53,7 @@ struct BenchRequest {
   ClipSize clip;
   std::int64_t text_rows = 0;
   std::vector<std::string> stages;
+  std::vector<Component> components;
   int rounds = 3;
   std::string json;
 };
@@ -81,7 +86,10 @@ const std::vector<std::pair<std::string, RunBench>>& all_benches() {
       {"text", [](Bench& bench, const BenchRequest& request,
                   BenchTable& table) { bench_text(bench, request.text_rows, table); }},
       {"video",
-       [](Bench& bench, const BenchRequest& request, BenchTable& table) { bench_video(bench, request.clip, table); }}};
+       [](Bench& bench, const BenchRequest& request, BenchTable& table) { bench_video(bench, request.clip, table); }},
+      {"weights", [](Bench& bench, const BenchRequest& request, BenchTable& table) {
+         bench_weights(bench, request.components, table);
+       }}};
   return benches;
 }
 
@@ -143,6 +151,22 @@ std::vector<std::string> stages_from(const std::string& text) {
   return stages;
 }
 
+std::vector<Component> components_from(const std::string& text) {
+  static const std::map<std::string, Component> known{{"transformer", Component::transformer},
+                                                      {"text", Component::text_encoder},
+                                                      {"video", Component::video_vae},
+                                                      {"audio", Component::audio_vae}};
+  std::vector<Component> components;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto found = known.find(word);
+    if (found == known.end())
+      throw UserError("--components", "", word, "transformer, text, video, audio, or several of them with commas");
+    components.push_back(found->second);
+  }
+  return components;
+}
+
 BenchRequest request_from(const CommandLine& line) {
   BenchRequest request;
   request.rows = counts_of(line.get<std::string>("rows"), "--rows", 2);
@@ -155,6 +179,7 @@ BenchRequest request_from(const CommandLine& line) {
   request.rounds = positive(line, "rounds");
   request.text_rows = positive(line, "text-rows");
   request.stages = stages_from(line.get<std::string>("stages"));
+  request.components = components_from(line.get<std::string>("components"));
   request.json = line.get_or<std::string>("json", "");
   return request;
 }
@@ -177,12 +202,15 @@ po::options_description bench_options() {
       "tokenizer", po::value<std::string>()->value_name("DIR"),
       "render: model folder whose tokenizer serves synthetic:SEED, which has none")(
       "stages", po::value<std::string>()->value_name("STAGE[,STAGE...]")->default_value("step,text,decode"),
-      "scaling: what to measure")("json", po::value<std::string>()->value_name("FILE"),
-                                  "also write the table as JSON, of scaling beside what the file holds; - prints it "
-                                  "instead");
+      "scaling: what to measure")("components",
+                                  po::value<std::string>()->value_name("NAME[,NAME...]")->default_value("transformer"),
+                                  "weights: components, one after another")(
+      "json", po::value<std::string>()->value_name("FILE"),
+      "also write the table as JSON, of scaling beside what the file holds; - prints it "
+      "instead");
   add_run_options(description, {"model", "device", "precision", "exchange", "exchange-chunks", "shares", "row-shares",
-                                "head-shares", "row-chunk", "residency", "transport", "attention", "share-gpus",
-                                "vae-profile", "scratch", "output"});
+                                "head-shares", "row-chunk", "residency", "page-lock", "transport", "attention",
+                                "share-gpus", "vae-profile", "scratch", "output"});
   return description;
 }
 

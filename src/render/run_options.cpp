@@ -103,6 +103,8 @@ const std::vector<Option>& options() {
             "cut the ranks into groups of so many, each with a scene of its own; 0: all ranks render one scene"),
       choice("residency", {"auto", "resident", "streamed"}, &RunOptions::residency,
              "whether the transformer's blocks stay on the GPU or pass through it; auto: by free memory"),
+      choice("page-lock", {"on", "off"}, &RunOptions::page_lock,
+             "whether weights in host memory are page-locked for the GPU's copies, where the system allows it"),
       count("row-chunk", 0, &RunOptions::row_chunk, "rows a linear layer takes at once; 0: automatic"),
       choice("existing", {"skip", "overwrite", "refuse"}, &RunOptions::existing,
              "what to do with a scene that is rendered already: skip it where it is the same (and refuse where it is "

@@ -24,6 +24,7 @@ struct RunOptions {
   std::int64_t ranks_per_scene = 0;             // 0: all
   std::string shares, row_shares, head_shares;  // "" or "3,2,1"
   std::string residency = "auto";               // auto, resident, streamed
+  std::string page_lock = "on";                 // on, off
   std::int64_t row_chunk = 0;                   // 0: automatic
   std::string existing = "skip";                // skip, overwrite, refuse
   std::string resume = "resume";                // resume, restart, refuse

@@ -115,6 +115,12 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
   load.vae_profile = profile_;
   load.partition = partition_;
   load.stopped = interruption_.wanted;
+  if (options_.page_lock == "on")
+    load.filled = [&](const WeightBlock& block) {
+      const auto lock = WeightLock::start(machine(), block, std::string(name_of(component)), cluster_.rank() == 0);
+      locks_.push_back(lock);
+      return lock;
+    };
   interruptible("load", [&] { weights_[component] = load_component(*model_, component, load, *weight_memory_); });
   const WeightSet& set = weights_.at(component);
   const double seconds = timer.stop();
@@ -122,6 +128,11 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
     spdlog::info("{}: {} in {} ({}/s)", name_of(component), bytes_text(static_cast<double>(set.bytes())),
                  duration_text(seconds), bytes_text(static_cast<double>(set.bytes()) / std::max(seconds, 1e-6)));
   return set;
+}
+
+void Session::await_page_locks() {
+  for (const std::weak_ptr<WeightLock>& held : locks_)
+    if (const auto lock = held.lock()) lock->wait();
 }
 
 TransformerOptions Session::transformer_options() const {

@@ -17,6 +17,7 @@
 #include "render/devices.h"
 #include "render/run_options.h"
 #include "render/stage_times.h"
+#include "render/weight_lock.h"
 #include "text/tokenizer.h"
 #include "transformer/transformer.h"
 #include "weights/load.h"
@@ -81,6 +82,8 @@ class Session {
   void groups_part() { parted_ = true; }
   // A component's weights, read by the node's ranks together when first asked for. Collective over the world.
   const WeightSet& weights(Component component, StageTimes& times);
+  // Returns when the weights read so far are page-locked, as far as they will be; a render does not wait.
+  void await_page_locks();
   // The transformers that scenes of this run will need; set before load_all.
   void expect(std::vector<Partition> partitions) { expected_ = std::move(partitions); }
   // How this session's transformers work.
@@ -123,6 +126,7 @@ class Session {
   std::size_t block_bytes_ = 0, device_bytes_ = 0;  // on a device: of the transformer's blocks; free at the start
   std::unique_ptr<WeightMemory> weight_memory_;
   std::map<Component, WeightSet> weights_;
+  std::vector<std::weak_ptr<WeightLock>> locks_;  // of the weights in memory, which hold them
   std::vector<Partition> expected_{Partition::fl2va};
   Partition partition_ = Partition::fl2va;      // of the transformer in use
   std::optional<WeightSet> other_transformer_;  // of the other partition

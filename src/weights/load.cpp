@@ -169,7 +169,10 @@ WeightSet load_component(const ModelFolder& model, Component component, const Lo
   WeightSet set;
   for (const Target& t : targets)
     set.add(t.loaded.name, Tensor(block->data() + t.loaded.offset, t.loaded.shape, t.loaded.dtype));
-  set.own_block(block, {block->data(), block->bytes()});
+  const auto use = options.filled ? options.filled(*block) : nullptr;
+  // Of a pair the second goes first.
+  set.own_block(std::make_shared<std::pair<std::shared_ptr<WeightBlock>, std::shared_ptr<void>>>(block, use),
+                {block->data(), block->bytes()});
   return set;
 }
 

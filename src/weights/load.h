@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ struct LoadOptions {
   int threads = 0;  // of this rank; 0: the node's cores over its ranks
   // Asked between reads, by several threads: true gives up. Optional.
   std::function<bool()> stopped{};
+  // Called with the memory once it is filled, on every rank; what it returns goes before the memory does. Optional.
+  std::function<std::shared_ptr<void>(const WeightBlock&)> filled{};
 };
 
 // A tensor as it will lie in memory.

@@ -24,7 +24,8 @@ namespace {
 // A mapping and nothing else: of a file that may have no name any more, or of anonymous memory (fd -1).
 class MappedBlock : public WeightBlock {
  public:
-  MappedBlock(int fd, std::size_t bytes, std::string place) : bytes_(bytes), place_(std::move(place)) {
+  MappedBlock(int fd, std::size_t bytes, std::string place, bool on_disk)
+      : bytes_(bytes), place_(std::move(place)), on_disk_(on_disk) {
     if (bytes == 0) return;
     data_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
     if (data_ == MAP_FAILED)
@@ -41,11 +42,13 @@ class MappedBlock : public WeightBlock {
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   std::size_t bytes() const override { return bytes_; }
   std::string place() const override { return place_; }
+  bool on_disk() const override { return on_disk_; }
 
  private:
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
   std::string place_;
+  bool on_disk_ = false;
 };
 
 // An open file that is closed, and removed while it still has a name, when it goes.
@@ -151,7 +154,7 @@ class PrivateMemory : public WeightMemory {
   std::shared_ptr<WeightBlock> allocate(std::size_t bytes, std::string_view what) override {
     const std::string reason = shortage(bytes);
     if (!reason.empty()) throw UserError(needs(what, bytes), "", "", reason);
-    return std::make_shared<MappedBlock>(-1, bytes, "private memory");
+    return std::make_shared<MappedBlock>(-1, bytes, "private memory", false);
   }
   std::string join(std::string_view text) override { return std::string(text); }
 };
@@ -176,7 +179,8 @@ class NodeMemory : public WeightMemory {
     std::shared_ptr<MappedBlock> block;
     if (problem.empty()) {
       try {
-        block = std::make_shared<MappedBlock>(file.fd(), bytes, fs::path(path).parent_path().string());
+        const fs::path folder = fs::path(path).parent_path();
+        block = std::make_shared<MappedBlock>(file.fd(), bytes, folder.string(), folder != shm_);
       } catch (const UserError& e) {
         problem = e.what();
       }

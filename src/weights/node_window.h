@@ -23,6 +23,8 @@ class WeightBlock {
   virtual std::size_t bytes() const = 0;
   // "private memory", "/dev/shm" or the scratch folder, for the log.
   virtual std::string place() const = 0;
+  // Whether its pages are a disk's, of which the host's memory keeps what fits.
+  virtual bool on_disk() const = 0;
 };
 
 // The ranks of one node, as far as filling memory together needs them. Every rank makes the same calls in the same

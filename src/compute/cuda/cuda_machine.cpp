@@ -2,10 +2,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "compute/cuda/cuda_error.h"
 #include "compute/cuda/cuda_operators.h"
 #include "compute/cuda/cuda_queue.h"
+#include "compute/cuda/page_lock.h"
 #include "kernels/device.h"
 
 namespace h3 {
@@ -14,6 +17,11 @@ namespace {
 
 std::string version_text(int version, int major_unit, int minor_unit) {
   return fmt::format("{}.{}", version / major_unit, version % major_unit / minor_unit);
+}
+
+// Bytes from `at` to where the page lock of a host address may end.
+std::size_t until_lock_end(const void* host, std::size_t at) {
+  return PageLock::kPiece - (reinterpret_cast<std::uintptr_t>(host) + at) % PageLock::kPiece;
 }
 
 class CudaMachine : public Machine {
@@ -109,7 +117,14 @@ void CudaMachine::copy(Queue& queue, const Tensor& from, const Tensor& to) {
   CHECK_EQ(from.elements(), to.elements());
   H3_CHECK(from.contiguous() && to.contiguous(), "a copy between places is of contiguous tensors");
   if (from.elements() == 0) return;
-  H3_CUDA(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDefault, cuda_queue(queue).stream()));
+  const cudaStream_t stream = cuda_queue(queue).stream();
+  const void* host = from.place == Place::host ? from.data : to.place == Place::host ? to.data : nullptr;
+  for (std::size_t at = 0; at < from.bytes();) {
+    const std::size_t bytes = std::min(from.bytes() - at, host ? until_lock_end(host, at) : from.bytes());
+    H3_CUDA(cudaMemcpyAsync(static_cast<char*>(to.data) + at, static_cast<const char*>(from.data) + at, bytes,
+                            cudaMemcpyDefault, stream));
+    at += bytes;
+  }
 }
 
 }  // namespace
