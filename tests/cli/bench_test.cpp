@@ -104,6 +104,16 @@ TEST(Bench, Text) {
 
 // Runs on one and two ranks fill one record; its table has speed-ups, predictions and the crossover, and `plan`
 // predicts by it.
+TEST(Bench, WeightsColdAndWarm) {
+  const Json files = bench("weights", {"--components", "video,audio"}, 2);
+  expect_timed(files);
+  for (const char* what : {"video VAE from files, cold", "video VAE from files, warm", "audio VAE from files, cold"})
+    EXPECT_GT(row_of(files, what)["bytes"], 1e5);
+  const Json made = json_of(h3render(
+      {"bench", "weights", "--model", "synthetic:1:" + nano_path(), "--device", "cpu", "--json", "-", "--quiet"}));
+  row_of(made, "transformer from a seed into private memory");
+}
+
 TEST(Bench, ScalingGrowsOneRecord) {
   const TemporaryFolder folder;
   const std::string file = folder.path() / "scaling.json";
@@ -220,6 +230,7 @@ TEST(Bench, Refusals) {
   refused({"step", "--model", nano, "--repeats", "0"}, {"--repeats"});
   refused({"video", "--model", nano, "--frames", "6"}, {"--frames", "17n + 5"});
   refused({"scaling", "--model", nano, "--stages", "step,sound"}, {"--stages", "sound"});
+  refused({"weights", "--model", nano, "--components", "video,words"}, {"--components", "words", "transformer"});
   refused({"text", "--model", nano, "--text-rows", "0"}, {"--text-rows"});
   refused({"attention", "--model", nano}, {"2 ranks", "one rank"}, 2);
 }

@@ -75,6 +75,14 @@ TEST(Check, ModelAndScenes) {
                  {"bad.json", "frames", "5 and 22"});
 }
 
+// What the test finds on CPUs is in tests/bench/device_check_test.cpp.
+TEST(Check, DeviceNeedsAGpu) {
+  Surroundings none;
+  none.environment["CUDA_VISIBLE_DEVICES"] = "";
+  expect_refused(h3render({"check", "--device"}, 1, none), {"--device", "no GPU", "nvidia-smi"});
+  expect_refused(h3render({"check", "--device", "scene.json"}, 1, none), {"--device", "scene.json", "no scenes"});
+}
+
 // spec/dit.md 1.2, 1.3 and vae.md 13: the released model at 1344 x 768, 124 frames.
 TEST(Plan, ReleasedModel) {
   const TemporaryFolder folder;

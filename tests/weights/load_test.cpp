@@ -193,6 +193,26 @@ TEST(Load, StoppedHalfWay) {
   EXPECT_NO_THROW(load_component(model, Component::transformer, options));
 }
 
+// Whoever uses the filled memory is called when it is whole, and is gone before it.
+TEST(Load, UsersOfTheMemoryGoFirst) {
+  const ModelFolder model = open_model(test::nano_path());
+  const WeightSet plain = load_component(model, Component::audio_vae);
+  LoadOptions options;
+  bool gone = false;
+  options.filled = [&](const WeightBlock& block) -> std::shared_ptr<void> {
+    const std::vector<std::byte> seen(block.data(), block.data() + block.bytes());
+    return std::shared_ptr<void>(nullptr, [&block, seen, &gone](void*) {
+      EXPECT_EQ(std::memcmp(block.data(), seen.data(), seen.size()), 0);
+      gone = true;
+    });
+  };
+  WeightSet used = load_component(model, Component::audio_vae, options);
+  expect_equal(plain, used);
+  EXPECT_FALSE(gone);
+  used = WeightSet();
+  EXPECT_TRUE(gone);
+}
+
 TEST(Load, ZeroDirectionIsRefused) {
   const TemporaryFolder folder;
   const auto path = test::copy_nano(folder / "model");

@@ -95,6 +95,7 @@ TEST(NodeWindow, WritesOfOneRankReachAll) {
     const auto block = memory->allocate(100'000, "test");
     EXPECT_EQ(block->bytes(), 100'000u);
     EXPECT_EQ(block->place(), folder.path().string());
+    EXPECT_FALSE(block->on_disk());
     for (std::size_t i = 0; i < block->bytes(); i += 4096) EXPECT_EQ(block->data()[i], std::byte{0});
     memory->join("");
     block->data()[memory->rank()] = static_cast<std::byte>(memory->rank() + 1);
@@ -129,6 +130,7 @@ TEST(NodeWindow, ScratchWhereSharedMemoryIsTooSmall) {
     const auto memory = make_node_memory(std::move(group), folder.path(), "/proc");
     const auto block = memory->allocate(10'000, "test");
     EXPECT_EQ(block->place(), folder.path().string());
+    EXPECT_TRUE(block->on_disk());
     memory->join("");
     EXPECT_TRUE(fs::is_empty(folder.path()));
   });

@@ -7,7 +7,7 @@
 
 namespace h3 {
 
-class CpuOperators final : public Operators {
+class CpuOperators : public Operators {
  public:
   // linear.cpp
   void linear(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& y) override;
