@@ -33,6 +33,7 @@ nlohmann::json StageTimes::json() const {
 double StageTimer::stop() {
   if (!running_) return 0;
   running_ = false;
+  range_.reset();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   times_.add(stage_, seconds);
   return seconds;

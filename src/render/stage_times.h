@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "compute/named_range.h"
 
 namespace h3 {
 
@@ -29,7 +32,7 @@ class StageTimes {
 class StageTimer {
  public:
   StageTimer(StageTimes& times, std::string stage)
-      : times_(times), stage_(std::move(stage)), start_(std::chrono::steady_clock::now()) {}
+      : times_(times), stage_(std::move(stage)), range_(stage_.c_str()), start_(std::chrono::steady_clock::now()) {}
   ~StageTimer() { stop(); }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;
@@ -39,6 +42,7 @@ class StageTimer {
  private:
   StageTimes& times_;
   std::string stage_;
+  std::optional<NamedRange> range_;
   std::chrono::steady_clock::time_point start_;
   bool running_ = true;
 };

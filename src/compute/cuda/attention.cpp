@@ -4,6 +4,7 @@
 #include "compute/cuda/cuda_operators.h"
 #include "compute/cuda/cuda_queue.h"
 #include "compute/cuda/views.h"
+#include "compute/named_range.h"
 #include "kernels/attention_plain.h"
 #include "kernels/attention_sm90.h"
 #include "kernels/rows.h"
@@ -101,6 +102,7 @@ KernelResources own_attention_resources() {
 
 void CudaOperators::attention(Queue& q, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& o,
                               const Attention& spec) {
+  const NamedRange range("attention");
   CudaQueue& queue = cuda_queue(q);
   if (query.elements() == 0) return;
   Operands x = checked(query, key, value, o);

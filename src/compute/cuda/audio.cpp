@@ -4,6 +4,7 @@
 #include "compute/cuda/cuda_operators.h"
 #include "compute/cuda/cuda_queue.h"
 #include "compute/cuda/views.h"
+#include "compute/named_range.h"
 #include "kernels/convolution.h"
 
 namespace h3 {
@@ -30,6 +31,7 @@ kernels::Conv1d conv_of(const Tensor& weight, const Tensor& bias, const Conv1dSh
 
 void CudaOperators::conv1d(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias,
                            const Conv1dShape& shape, const Tensor& y) {
+  const NamedRange range("conv1d");
   const kernels::Signal from = signal(x), to = signal(y);
   const kernels::Conv1d conv = conv_of(weight, bias, shape, to.channels, from.channels, to.channels);
   CHECK_EQ(from.batch, to.batch);
@@ -39,6 +41,7 @@ void CudaOperators::conv1d(Queue& q, const Tensor& x, const Tensor& weight, cons
 
 void CudaOperators::conv1d_transposed(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias,
                                       const Conv1dShape& shape, const Tensor& y) {
+  const NamedRange range("conv1d_transposed");
   const kernels::Signal from = signal(x), to = signal(y);
   const kernels::Conv1d conv = conv_of(weight, bias, shape, from.channels, to.channels, to.channels);
   CHECK_EQ(from.batch, to.batch);
@@ -49,6 +52,7 @@ void CudaOperators::conv1d_transposed(Queue& q, const Tensor& x, const Tensor& w
 
 void CudaOperators::snake_beta(Queue& q, const Tensor& x, const Tensor& alpha, const Tensor& beta, const Tensor& filter,
                                const Tensor& y) {
+  const NamedRange range("snake_beta");
   check_same_shape(x, y);
   const kernels::Signal from = signal(x), to = signal(y);
   H3_CUDA(kernels::snake_beta(from, floats(alpha, from.channels), floats(beta, from.channels),
@@ -56,6 +60,7 @@ void CudaOperators::snake_beta(Queue& q, const Tensor& x, const Tensor& alpha, c
 }
 
 void CudaOperators::snake(Queue& q, const Tensor& x, const Tensor& alpha, const Tensor& y) {
+  const NamedRange range("snake");
   check_same_shape(x, y);
   const kernels::Signal from = signal(x), to = signal(y);
   H3_CUDA(kernels::snake(from, floats(alpha, from.channels), to, cuda_queue(q).stream()));

@@ -5,6 +5,7 @@
 #include "compute/cuda/cuda_operators.h"
 #include "compute/cuda/cuda_queue.h"
 #include "compute/cuda/views.h"
+#include "compute/named_range.h"
 #include "kernels/elementwise.h"
 #include "kernels/plain_linear.h"
 #include "kernels/rows.h"
@@ -117,6 +118,7 @@ void CudaOperators::prepare_linear(Queue& q, const LinearShape& shape) {
 }
 
 void CudaOperators::linear(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& y) {
+  const NamedRange range("linear");
   CudaQueue& queue = cuda_queue(q);
   CHECK_EQ(x.rank(), 2);
   const std::int64_t m = x.size(0), k = x.size(1), n = w.weight.size(0);

@@ -2,6 +2,7 @@
 #include "compute/cuda/cuda_operators.h"
 #include "compute/cuda/cuda_queue.h"
 #include "compute/cuda/views.h"
+#include "compute/named_range.h"
 #include "kernels/rows.h"
 
 namespace h3 {
@@ -39,12 +40,14 @@ void copy_any(cudaStream_t stream, const Tensor& x, const Tensor& y) {
 }  // namespace
 
 void CudaOperators::copy_rows(Queue& q, const Tensor& x, const Tensor& y) {
+  const NamedRange range("copy_rows");
   check_same_shape(x, y);
   check_dtype(y, x.dtype);
   if (x.elements() > 0) copy_any(cuda_queue(q).stream(), x, y);
 }
 
 void CudaOperators::gather(Queue& q, const Tensor& x, const Tensor& index, const Tensor& y) {
+  const NamedRange range("gather");
   const kernels::ByteRows from = byte_rows(x), to = byte_rows(y);
   check_dtype(y, x.dtype);
   CHECK_EQ(x.size(1), y.size(1));
@@ -53,6 +56,7 @@ void CudaOperators::gather(Queue& q, const Tensor& x, const Tensor& index, const
 }
 
 void CudaOperators::fill_zero(Queue& q, const Tensor& x) {
+  const NamedRange range("fill_zero");
   if (x.elements() == 0) return;
   Tensor rows;
   if (!as_matrix(x, rows)) {

@@ -3,6 +3,7 @@
 #include "compute/cuda/cuda_operators.h"
 #include "compute/cuda/cuda_queue.h"
 #include "compute/cuda/views.h"
+#include "compute/named_range.h"
 #include "kernels/elementwise.h"
 
 namespace h3 {
@@ -23,6 +24,7 @@ kernels::Modulation modulation_of(const Tensor& scale, const Tensor& shift, cons
 
 void CudaOperators::rms_norm(Queue& q, const Tensor& x, const Tensor& weight, float eps, NormRounding rounding,
                              const Tensor& y) {
+  const NamedRange range("rms_norm");
   const kernels::Matrix from = matrix(x), to = matrix(y, from.rows, from.columns);
   kernels::RmsNorm norm;
   norm.weight = vector(weight, from.columns);
@@ -33,6 +35,7 @@ void CudaOperators::rms_norm(Queue& q, const Tensor& x, const Tensor& weight, fl
 
 void CudaOperators::norm_modulate(Queue& q, const Tensor& x, const Tensor& weight, float eps, const Tensor& scale,
                                   const Tensor& shift, const Tensor& index, const Tensor& y) {
+  const NamedRange range("norm_modulate");
   const kernels::Matrix from = matrix(x), to = matrix(y, from.rows, from.columns);
   kernels::RmsNorm norm;
   norm.weight = vector(weight, from.columns);
@@ -43,6 +46,7 @@ void CudaOperators::norm_modulate(Queue& q, const Tensor& x, const Tensor& weigh
 
 void CudaOperators::scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale,
                                     const Tensor& weight, float eps, const Tensor& y) {
+  const NamedRange range("scaled_add_norm");
   check_dtype(x, DType::f32);
   const kernels::Matrix to = matrix(x), update = matrix(a, to.rows, to.columns), out = matrix(y, to.rows, to.columns);
   const kernels::Vector w = vector(weight, to.columns);
@@ -51,6 +55,7 @@ void CudaOperators::scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, 
 
 void CudaOperators::layer_norm(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                                const Tensor& y) {
+  const NamedRange range("layer_norm");
   const kernels::Matrix from = matrix(x), to = matrix(y, from.rows, from.columns);
   const kernels::Vector w = vector(weight, from.columns), b = vector(bias, from.columns);
   H3_CUDA(kernels::layer_norm(from, w, b, eps, to, cuda_queue(q).stream()));
@@ -58,6 +63,7 @@ void CudaOperators::layer_norm(Queue& q, const Tensor& x, const Tensor& weight, 
 
 void CudaOperators::group_norm(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, std::int64_t groups,
                                float eps, bool silu, const Tensor& y) {
+  const NamedRange range("group_norm");
   check_same_shape(x, y);
   const kernels::Planes from = planes(x), to = planes(y);
   CHECK_GE(groups, 1);
@@ -69,6 +75,7 @@ void CudaOperators::group_norm(Queue& q, const Tensor& x, const Tensor& weight, 
 
 void CudaOperators::modulate(Queue& q, const Tensor& x, const Tensor& scale, const Tensor& shift, const Tensor& index,
                              const Tensor& y) {
+  const NamedRange range("modulate");
   const kernels::Matrix from = matrix(x), to = matrix(y, from.rows, from.columns);
   check_dtype(y, x.dtype);
   const kernels::Modulation m = modulation_of(scale, shift, index, from.rows, from.columns);
@@ -77,6 +84,7 @@ void CudaOperators::modulate(Queue& q, const Tensor& x, const Tensor& scale, con
 }
 
 void CudaOperators::gated_add(Queue& q, const Tensor& x, const Tensor& gate, const Tensor& index, const Tensor& a) {
+  const NamedRange range("gated_add");
   const kernels::Matrix to = matrix(x), from = matrix(a, to.rows, to.columns);
   check_dtype(a, x.dtype);
   const kernels::Matrix gates = matrix(gate, gate.size(0), to.columns);
@@ -85,6 +93,7 @@ void CudaOperators::gated_add(Queue& q, const Tensor& x, const Tensor& gate, con
 }
 
 void CudaOperators::head_norm_rope(Queue& q, const Tensor& x, const HeadNormRope& spec) {
+  const NamedRange range("head_norm_rope");
   const kernels::Heads at = heads(x);
   CHECK_LE(at.d, kernels::kMaxHeadSize);
   kernels::HeadNormRope rope;

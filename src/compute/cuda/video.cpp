@@ -6,6 +6,7 @@
 #include "compute/cuda/cuda_operators.h"
 #include "compute/cuda/cuda_queue.h"
 #include "compute/cuda/views.h"
+#include "compute/named_range.h"
 #include "kernels/convolution.h"
 
 namespace h3 {
@@ -14,6 +15,7 @@ using namespace cuda;
 
 void CudaOperators::conv3d_causal(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias,
                                   const Conv3dShape& shape, const Tensor& y) {
+  const NamedRange range("conv3d_causal");
   CHECK_EQ(x.rank(), 4);
   CHECK_EQ(y.rank(), 4);
   const kernels::View4 from = view4(x), to = view4(y);
@@ -34,6 +36,7 @@ void CudaOperators::conv3d_causal(Queue& q, const Tensor& x, const Tensor& weigh
 }
 
 void CudaOperators::pad_reflect(Queue& q, const Tensor& x, std::int64_t top, std::int64_t left, const Tensor& y) {
+  const NamedRange range("pad_reflect");
   CHECK_EQ(x.rank(), 4);
   CHECK_EQ(y.rank(), 4);
   const kernels::View4 from = view4(x), to = view4(y);
@@ -49,6 +52,7 @@ void CudaOperators::pad_reflect(Queue& q, const Tensor& x, std::int64_t top, std
 }
 
 void CudaOperators::unpatchify(Queue& q, const Tensor& tokens, const Patch& patch, const Tensor& pixels) {
+  const NamedRange range("unpatchify");
   CHECK_EQ(pixels.rank(), 4);
   const kernels::View4 to = view4(pixels);
   CHECK_EQ(pixels.size(1), patch.t * patch.patch_t);
@@ -62,6 +66,7 @@ void CudaOperators::unpatchify(Queue& q, const Tensor& tokens, const Patch& patc
 }
 
 void CudaOperators::cross_fade(Queue& q, const Tensor& older, int axis, const Tensor& y) {
+  const NamedRange range("cross_fade");
   CHECK_EQ(y.rank(), 3);
   check_same_shape(older, y);
   check_dtype(older, y.dtype);
@@ -72,6 +77,7 @@ void CudaOperators::cross_fade(Queue& q, const Tensor& older, int axis, const Te
 
 void CudaOperators::frames_to_u8(Queue& q, const Tensor& x, std::span<const float, 3> mean,
                                  std::span<const float, 3> std, bool truncate, const Tensor& y, const Tensor& nans) {
+  const NamedRange range("frames_to_u8");
   CHECK_EQ(x.rank(), 4);
   check_dtype(x, DType::f32);
   const kernels::View4 from = view4(x);
