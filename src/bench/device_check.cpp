@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <set>
 #include <vector>
 
 #include "base/clock.h"
@@ -256,7 +257,9 @@ void check_device(Machine& machine, const ModelConfig& config, const DeviceCheck
         {"video decoder", dtype, video.decoder_head_dim, few(video.decoder_heads), few(video.decoder_heads), false});
   }
   const auto thin = [&](std::int64_t channels) { return std::min(channels, sizes.most_channels); };
-  for (const std::int64_t width : video.widths) check.conv3d(thin(width), thin(width));
+  std::set<std::int64_t> widths;
+  for (const std::int64_t width : video.widths) widths.insert(thin(width));
+  for (const std::int64_t width : widths) check.conv3d(width, width);
   for (const std::int64_t taps : config.audio_vae.resblock_kernels)
     check.conv1d(thin(config.audio_vae.decoder_dim), thin(config.audio_vae.decoder_dim), taps);
 }

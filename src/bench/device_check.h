@@ -21,10 +21,10 @@ struct SliceComparison {
 };
 
 struct DeviceCheckSizes {
-  std::int64_t rows = 2311;         // of linear layers and attention
-  std::int64_t side = 40;           // of the pictures that are convolved
-  std::int64_t most_heads = 8;      // of an attention
-  std::int64_t most_channels = 64;  // of a convolution
+  std::int64_t rows = 2311;           // of linear layers and attention
+  std::int64_t side = 40;             // of the pictures that are convolved
+  std::int64_t most_heads = 8;        // of an attention
+  std::int64_t most_channels = 1024;  // of a convolution
 };
 
 // The linear layers of all components in both precisions, each kind of attention, and the convolutions of the video
