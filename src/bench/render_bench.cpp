@@ -63,7 +63,7 @@ void write_scenes(const fs::path& file, const RenderBenchRequest& request, const
                       {"width", request.clip.width},
                       {"height", request.clip.height},
                       {"frames", request.clip.frames},
-                      {"evaluations", request.evaluations},
+                      {"evaluations", seed == 1 ? 1 : request.evaluations},
                       {"seed", seed}});
   write_file_atomically(file, scenes.dump(2) + "\n");
 }
@@ -116,6 +116,7 @@ BenchTable bench_render(Cluster& cluster, const RenderBenchRequest& request) {
   RunRequest run;
   run.options = options;
   run.scenes = {scenes.string()};
+  run.overrides = request.overrides;
   run.quiet = true;
   if (run_scenes(cluster, run) != ExitCode::done) throw RunError("the bench's scenes were not rendered");
 

@@ -1,5 +1,5 @@
 // A whole render against the sum of its stages' ceilings: two scenes of one size are rendered as `render` does it, into
-// files; the first brings weights and libraries into place, the second is reported.
+// files; the first, of one step, brings weights and libraries into place, the second is reported.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 namespace h3 {
 
 struct RenderBenchRequest {
-  RunOptions options;  // `output` receives the renders and what the bench needs beside them
+  RunOptions options;                  // `output` receives the renders and what the bench needs beside them
+  std::vector<std::string> overrides;  // "output.KEY=VALUE": what the scenes leave
   ClipSize clip;
   std::int64_t text_rows = 0;    // the prompts take at least so many
   std::int64_t evaluations = 0;  // steps of each scene

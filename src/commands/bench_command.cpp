@@ -228,9 +228,10 @@ void run_table(const std::string& name, Bench& bench, const BenchRequest& reques
   if (bench.session().first()) report(table, request.json);
 }
 
-RenderBenchRequest render_request(const CommandLine& line, const RunOptions& options, const BenchRequest& request,
-                                  int repeats) {
+RenderBenchRequest render_request(const CommandLine& line, const RunOptions& options,
+                                  const std::vector<std::string>& overrides, const BenchRequest& request, int repeats) {
   return {options,
+          overrides,
           request.clip,
           request.text_rows,
           positive(line, "evaluations"),
@@ -252,14 +253,16 @@ int run_bench(const std::vector<std::string>& words) {
   const int repeats = positive(line, "repeats");
   std::vector<std::string> others;
   const RunOptions options = run_options_from(line, others);
-  if (!others.empty()) throw UserError("h3render bench", "", others[0], "is not an option of this command");
+  for (const std::string& word : others)
+    if (name != "render" || !word.starts_with("output."))
+      throw UserError("h3render bench", "", word, "is not an option of this command");
   line.required("model");
 
   Cluster cluster(nullptr, nullptr);
   start_log(line.log(), cluster.rank());
   try {
     if (name == "render") {
-      const BenchTable table = bench_render(cluster, render_request(line, options, request, repeats));
+      const BenchTable table = bench_render(cluster, render_request(line, options, others, request, repeats));
       if (cluster.rank() == 0) report(table, request.json);
       return static_cast<int>(ExitCode::done);
     }

@@ -173,7 +173,7 @@ TEST(Bench, RenderAgainstItsCeilings) {
   const std::string output = folder.path() / "out";
   const Json table = bench("render",
                            {"--frames", "5", "--width", "64", "--height", "64", "--text-rows", "20", "--evaluations",
-                            "1", "--output", output},
+                            "1", "--output", output, "output.sheet=false"},
                            2);
   double stages = 0;
   for (const char* stage : {"text", "denoise", "video"}) {
@@ -184,6 +184,9 @@ TEST(Bench, RenderAgainstItsCeilings) {
   EXPECT_EQ(row_of(table, "total")["median_seconds"],
             read_json(fs::path(output) / "bench.manifest.json")["seconds"]["total"]);
   EXPECT_TRUE(fs::exists(fs::path(output) / "bench.mp4"));
+  EXPECT_FALSE(fs::exists(fs::path(output) / "bench.sheet.png"));
+  expect_refused(h3render({"bench", "render", "--model", nano_path(), "--output", output, "evaluations=2"}),
+                 {"evaluations=2"});
   expect_refused(h3render({"bench", "render", "--model", nano_path()}), {"--output"});
   expect_refused(h3render({"bench", "render", "--model", nano_path(), "--output", output, "--tokenizer", nano_path()}),
                  {"--tokenizer"});
