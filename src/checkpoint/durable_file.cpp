@@ -21,7 +21,7 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  Descriptor(const fs::path& path, int flags, unsigned mode = 0) : fd_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -57,7 +57,7 @@ void sync_folder(const fs::path& path) {
 }
 
 void write_temporary(const DurableFile& file, const fs::path& temporary, std::string_view bytes) {
-  Descriptor fd(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  Descriptor fd(temporary, O_WRONLY | O_CREAT | O_EXCL, file.mode);
   if (fd.get() < 0) fail(file.path, "written");
   file.hooks.reach("opened");
   const std::size_t half = bytes.size() / 2;

@@ -15,6 +15,7 @@ struct DurableFile {
   std::filesystem::path previous;    // the last file gets this name; empty: it is replaced
   std::function<bool()> may_commit;  // asked before names change; false: throws SceneError and changes nothing
   WriteHooks hooks;
+  unsigned mode = 0644;  // less what the process masks
 };
 
 // Throws SceneError naming the file and the system's reason (disk full, read-only file system); the temporary file is

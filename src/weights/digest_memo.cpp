@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/user_cache.h"
 
 namespace h3 {
 
@@ -18,13 +18,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::size_t kMostEntries = 256;
-
-static fs::path user_cache() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return fs::path(cache) / "h3render";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? fs::path(home) / ".cache" / "h3render" : fs::path();
-}
 
 DigestMemo::DigestMemo(const fs::path& folder) {
   const fs::path place = folder.empty() ? user_cache() : folder;
