@@ -96,6 +96,7 @@ BenchTable bench_render(Cluster& cluster, const RenderBenchRequest& request) {
   RunOptions options = request.options;
   options.existing = "overwrite";
   options.resume = "restart";
+  options.cache = "off";  // its scenes have one prompt, and every one of them is timed
   const fs::path output = options.output;
   const fs::path scenes = output / "bench-scenes.json";
   together(cluster, [&] {

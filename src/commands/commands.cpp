@@ -13,6 +13,7 @@ const std::vector<Command>& all_commands() {
       {"inspect", "shows a safetensors file, a manifest, a checkpoint or a model folder", run_inspect},
       {"compare", "compares two renders frame by frame", run_compare},
       {"join", "puts renders one after another into one MP4", run_join},
+      {"cache", "lists or clears what renders keep of encoded prompts and media", run_cache},
       {"make-model", "writes a model folder with seeded synthetic weights", run_make_model},
       {"bench", "times operators and a step on this machine", run_bench},
   };

@@ -14,6 +14,7 @@ int run_compare(const std::vector<std::string>& words);
 int run_join(const std::vector<std::string>& words);
 int run_make_model(const std::vector<std::string>& words);
 int run_status(const std::vector<std::string>& words);
+int run_cache(const std::vector<std::string>& words);
 int run_bench(const std::vector<std::string>& words);
 
 }  // namespace h3

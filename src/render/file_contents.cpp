@@ -7,7 +7,7 @@
 
 namespace h3 {
 
-static std::string hash_of_file(const std::filesystem::path& path) {
+std::string hash_of_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   Hasher hasher;
   std::vector<char> block(std::size_t{1} << 20);

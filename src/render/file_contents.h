@@ -2,12 +2,16 @@
 // when a file changes under its name. Skipping, resuming and the agreement of ranks go by it.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 
 #include "scene/scene.h"
 
 namespace h3 {
+
+// XXH3-128 of a file's bytes, as far as they can be read.
+std::string hash_of_file(const std::filesystem::path& path);
 
 // Hashes files of scenes; each once however many scenes name it.
 class FileContents {

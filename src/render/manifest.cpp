@@ -100,6 +100,7 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
   m["ranks"] = ranks_json(facts);
   m["group"] = {{"number", session.group().index() + 1}, {"of", session.group().count()}};
   m["stages"] = stages_json(session, facts);
+  if (!facts.cache.is_null()) m["cache"] = facts.cache;
   m["options"] = to_json(session.options());
   m["hashes"]["video_latents"] = facts.video_hash;
   m["hashes"]["audio_latents"] = facts.audio_hash;

@@ -18,6 +18,7 @@ struct RenderFacts {
   int text_ranks = 0;
   int vision_ranks = 0;                // 0: nothing was shown to the text encoder
   bool encoded = false;                // whether this run encoded the media, not one before it
+  nlohmann::ordered_json cache;        // what was known of its encodings (SceneEncodings::report); null: not asked
   std::string video_hash, audio_hash;  // of the final latents
   VideoDecodeReport decode;
   std::vector<float> video_sigmas, audio_sigmas;

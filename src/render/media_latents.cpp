@@ -1,6 +1,7 @@
 #include "render/media_latents.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "base/error.h"
@@ -37,29 +38,76 @@ static void keep_latents(AudioRows& rows, std::int64_t kept) {
   rows = {{2 * kept, width}, std::move(values)};
 }
 
+static std::vector<std::int64_t> sizes_of(const Shape& shape) {
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < shape.rank(); ++i) sizes.push_back(shape[i]);
+  return sizes;
+}
+
+// A latent or rows as the cache has them.
+template <typename T>
+static T taken_from(const HostArray& known) {
+  T taken{Shape{std::span<const std::int64_t>(known.shape)}, std::vector<float>(known.bytes.size() / sizeof(float))};
+  std::memcpy(taken.values.data(), known.bytes.data(), known.bytes.size());
+  return taken;
+}
+
+namespace {
+
+// A scene's media, item by item; encoders are made when first needed.
+class MediaEncoding {
+ public:
+  MediaEncoding(Session& session, SceneEncodings& encodings, StageTimes& times)
+      : session_(session), encodings_(encodings), times_(times) {}
+
+  LatentVolume pictures(std::size_t i, const MediaItem& item, const MediaPixels& media, Posterior posterior) {
+    if (const HostArray* known = encodings_.known(SceneEncodings::Part::pictures, i))
+      return taken_from<LatentVolume>(*known);
+    const WeightSet& weights = session_.weights(Component::video_vae, times_);
+    StageTimer timer(times_, "encode");
+    if (!video_) video_.emplace(session_.machine(), session_.queue(), session_.config().video_vae, weights);
+    const std::span<const Image> frames(media.frames.data(), static_cast<std::size_t>(item.encoded_frames));
+    LatentVolume latent = encode_pictures(session_, *video_, frames, posterior);
+    CHECK_EQ(latent.shape[1], item.latent_frames);
+    keep(SceneEncodings::Part::pictures, i, latent, timer.stop());
+    return latent;
+  }
+
+  AudioRows sound(std::size_t i, const MediaItem& item, const MediaPixels& media) {
+    if (const HostArray* known = encodings_.known(SceneEncodings::Part::sound, i)) return taken_from<AudioRows>(*known);
+    const WeightSet& weights = session_.weights(Component::audio_vae, times_);
+    StageTimer timer(times_, "encode");
+    if (!audio_) audio_.emplace(session_.machine(), session_.queue(), session_.config().audio_vae, weights);
+    AudioRows rows = encode_sound(session_, *audio_, media.sound);
+    keep_latents(rows, item.audio_latents);
+    keep(SceneEncodings::Part::sound, i, rows, timer.stop());
+    return rows;
+  }
+
+ private:
+  template <typename T>
+  void keep(SceneEncodings::Part part, std::size_t i, const T& made, double seconds) {
+    encodings_.made(part, i, made.values.data(), DType::f32, sizes_of(made.shape), seconds);
+  }
+
+  Session& session_;
+  SceneEncodings& encodings_;
+  StageTimes& times_;
+  std::optional<VideoEncoder> video_;
+  std::optional<AudioEncoder> audio_;
+};
+
+}  // namespace
+
 MediaLatents encode_media(Session& session, const std::vector<MediaItem>& items, const std::vector<MediaPixels>& media,
-                          Posterior posterior, StageTimes& times,
+                          Posterior posterior, SceneEncodings& encodings, StageTimes& times,
                           const std::function<void(const std::string& field)>& progress) {
   MediaLatents latents;
-  std::optional<VideoEncoder> video;
-  std::optional<AudioEncoder> audio;
+  MediaEncoding encoding(session, encodings, times);
   for (std::size_t i = 0; i < items.size(); ++i) {
     progress(items[i].field);
-    if (items[i].encoded_frames > 0) {
-      const WeightSet& weights = session.weights(Component::video_vae, times);
-      StageTimer timer(times, "encode");
-      if (!video) video.emplace(session.machine(), session.queue(), session.config().video_vae, weights);
-      const std::span<const Image> frames(media[i].frames.data(), static_cast<std::size_t>(items[i].encoded_frames));
-      latents.visual.push_back(encode_pictures(session, *video, frames, posterior));
-      CHECK_EQ(latents.visual.back().shape[1], items[i].latent_frames);
-    }
-    if (items[i].audio_latents > 0) {
-      const WeightSet& weights = session.weights(Component::audio_vae, times);
-      StageTimer timer(times, "encode");
-      if (!audio) audio.emplace(session.machine(), session.queue(), session.config().audio_vae, weights);
-      latents.audio.push_back(encode_sound(session, *audio, media[i].sound));
-      keep_latents(latents.audio.back(), items[i].audio_latents);
-    }
+    if (items[i].encoded_frames > 0) latents.visual.push_back(encoding.pictures(i, items[i], media[i], posterior));
+    if (items[i].audio_latents > 0) latents.audio.push_back(encoding.sound(i, items[i], media[i]));
   }
   return latents;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "render/media_pixels.h"
+#include "render/scene_encodings.h"
 #include "sampling/noise.h"
 #include "transformer/transformer.h"
 #include "vae/audio_encoder.h"
@@ -26,9 +27,10 @@ struct MediaLatents {
   std::vector<AudioRows> audio;      // of the items with sound, in packed order
 };
 
-// Collective. All of a scene's media; loads the encoders that it needs. `progress` is called before each item.
+// Collective. All of a scene's media, but for what `encodings` knows, which hears of the rest; loads the encoders that
+// it needs. `progress` is called before each item.
 MediaLatents encode_media(Session& session, const std::vector<MediaItem>& items, const std::vector<MediaPixels>& media,
-                          Posterior posterior, StageTimes& times,
+                          Posterior posterior, SceneEncodings& encodings, StageTimes& times,
                           const std::function<void(const std::string& field)>& progress);
 
 // The rows of all conditions in packed order, as the transformer takes them.

@@ -60,12 +60,17 @@ MediaPixels read_media(const MediaItem& item, const ReadOptions& options) {
   return media;
 }
 
-std::vector<MediaPixels> share_media(Session& session, const Scene& scene, const std::vector<MediaItem>& items) {
+std::vector<MediaPixels> share_media(Session& session, const Scene& scene, const std::vector<MediaItem>& items,
+                                     const std::vector<bool>& wanted) {
   std::vector<MediaPixels> media;
   std::string error;
   try {
-    for (const MediaItem& item : items)
-      media.push_back(session.first() ? read_media(item, read_options(scene)) : room_for(item));
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (!wanted[i])
+        media.emplace_back();
+      else
+        media.push_back(session.first() ? read_media(items[i], read_options(scene)) : room_for(items[i]));
+    }
   } catch (const std::exception& e) {
     error = fmt::format("{}: {}", items[media.size()].field, e.what());
   }

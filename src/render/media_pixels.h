@@ -25,8 +25,10 @@ Image fitted(const MediaItem& item, const Image& picture);
 // Reads the files of one item. Throws UserError naming the file where it does not hold what its headers said.
 MediaPixels read_media(const MediaItem& item, const ReadOptions& options);
 
-// Collective. The media of a scene on every rank. Throws SceneError on every rank where one cannot be read.
-std::vector<MediaPixels> share_media(Session& session, const Scene& scene, const std::vector<MediaItem>& items);
+// Collective. The media of a scene on every rank, empty where not `wanted`. Throws SceneError on every rank where one
+// cannot be read.
+std::vector<MediaPixels> share_media(Session& session, const Scene& scene, const std::vector<MediaItem>& items,
+                                     const std::vector<bool>& wanted);
 
 // What the vision tower is shown of the media, in the order of the presentation.
 std::vector<VisionPixels> vision_pixels(const std::vector<MediaItem>& items, const std::vector<MediaPixels>& media);

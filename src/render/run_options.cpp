@@ -9,6 +9,7 @@
 #include "checkpoint/write_hooks.h"
 #include "parallel/shards.h"
 #include "render/asked_fault.h"
+#include "render/cache_options.h"
 
 namespace h3 {
 
@@ -121,6 +122,12 @@ const std::vector<Option>& options() {
             "seconds after which a checkpoint in --checkpoint-scratch is also written to the output folder"),
       count("preview-steps", 0, &RunOptions::preview_steps,
             "steps between previews, NAME.preview.png: a strip of frames, roughly, from the latents; 0: none"),
+      choice("cache", {"on", "memory", "off"}, &RunOptions::cache,
+             "keep what the encoders make of prompts and media for later runs: on; for this run alone: memory; or not"),
+      text("cache-folder", "DIR", &RunOptions::cache_folder,
+           "where it is kept; default h3render/encodings in the user's cache folder"),
+      parsed("cache-size", "GIB", &RunOptions::cache_size, parse_cache_size,
+             "how much of it: what was not used for the longest time goes"),
       choice("file-locking", {"auto", "on", "off"}, &RunOptions::file_locking,
              "whether HDF5 locks checkpoints while it reads them; auto: where the file system can"),
       text("max-time", "TIME", &RunOptions::max_time,

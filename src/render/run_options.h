@@ -33,6 +33,9 @@ struct RunOptions {
   std::string checkpoint_scratch;               // "" or a folder of the node
   std::int64_t checkpoint_flush = 60;           // seconds that checkpoints may be in that folder alone
   std::int64_t preview_steps = 0;               // 0: none
+  std::string cache = "on";                     // on, memory, off
+  std::string cache_folder;                     // "": the user's
+  std::string cache_size = "20";                // GiB
   std::string file_locking = "auto";            // auto, on, off
   std::string attention = "auto";               // auto, cudnn, own
   bool share_gpus = false;

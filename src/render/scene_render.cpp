@@ -1,6 +1,7 @@
 #include "render/scene_render.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "base/file.h"
@@ -15,6 +16,7 @@
 #include "render/media_latents.h"
 #include "render/preview.h"
 #include "render/scene_checkpoint.h"
+#include "render/scene_encodings.h"
 #include "render/scene_jobs.h"
 #include "render/scene_writer.h"
 #include "sampling/noise.h"
@@ -51,7 +53,11 @@ class SceneRender {
     enter("text");
     idle_.work_begins();
     facts_.idle_seconds = idle_.last();
-    if (!resumed) read_media();
+    if (!resumed) {
+      encodings_.emplace(s_, job_, presentation_, times_);
+      if (s_.options().cache != "off") facts_.cache = encodings_->report();
+      read_media();
+    }
     encode_text(resumed);
     if (!resumed) encode_conditions();
     lay_out();
@@ -103,10 +109,11 @@ class SceneRender {
   }
 
   void read_media() {
-    if (job_.media.empty()) return;
+    const std::vector<bool> wanted = encodings_->items_to_read();
+    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return media_.resize(wanted.size());
     StageTimer timer(times_, "media");
     s_.fail_if_asked("media");
-    media_ = share_media(s_, job_.scene, job_.media);
+    media_ = share_media(s_, job_.scene, job_.media, wanted);
   }
 
   VisionFeatures look(const WeightSet& weights) {
@@ -126,6 +133,7 @@ class SceneRender {
       facts_.text_scheme = "from the checkpoint";
       return;
     }
+    if (const HostArray* known = encodings_->known(SceneEncodings::Part::text)) return take_text(*known);
     const WeightSet& weights = s_.weights(Component::text_encoder, times_);
     const VisionFeatures vision = look(weights);
     StageTimer timer(times_, "text");
@@ -137,25 +145,39 @@ class SceneRender {
     facts_.text_ranks = states_.participants;
     facts_.text_scheme = states_.sharding == TextSharding::rows ? "by rows" : "by outputs";
     text_ = states_.hidden;
+    timer.stop();
+    encodings_->made(SceneEncodings::Part::text, 0, text_.data, text_.dtype, {text_.size(0), text_.size(1)},
+                     times_.of("vision") + times_.of("text"));
     dump_.add("text", text_);
     if (s_.first())
       spdlog::info("text: {} rows encoded by {} of {} ranks {}", presentation_.rows(), facts_.text_ranks,
                    s_.group().size(), facts_.text_scheme);
   }
 
+  void take_text(const HostArray& known) {
+    const Shape shape{std::span<const std::int64_t>(known.shape)};
+    states_.memory = Buffer(s_.machine(), known.bytes.size(), Place::host);
+    states_.hidden = states_.memory.tensor(shape, known.dtype);
+    std::memcpy(states_.hidden.data, known.bytes.data(), known.bytes.size());
+    facts_.text_scheme = "from the cache";
+    text_ = states_.hidden;
+    dump_.add("text", text_);
+  }
+
   void encode_conditions() {
     if (job_.media.empty()) return;
     enter("encode");
     s_.fail_if_asked("encode");
-    latents_ = encode_media(s_, job_.media, media_, job_.scene.posterior, times_,
+    for (std::size_t i = 0; i < job_.media.size(); ++i) facts_.encoded |= !encodings_->knows(i);
+    latents_ = encode_media(s_, job_.media, media_, job_.scene.posterior, *encodings_, times_,
                             [&](const std::string& item) { control_.boundary("encoding " + item); });
     media_.clear();
-    facts_.encoded = true;
     for (std::size_t i = 0; i < latents_.visual.size(); ++i)
       dump_.add("condition" + std::to_string(i), latents_.visual[i].batch());
     for (std::size_t i = 0; i < latents_.audio.size(); ++i)
       dump_.add("audio_condition" + std::to_string(i), latents_.audio[i].tensor());
-    if (s_.first()) spdlog::info("references encoded: {}", summary(job_.media));
+    if (s_.first())
+      spdlog::info("references {}: {}", facts_.encoded ? "encoded" : "from the cache", summary(job_.media));
   }
 
   void lay_out() {
@@ -381,7 +403,8 @@ class SceneRender {
   Presentation presentation_;
   ClaimStatus status_;
   TextStates states_;
-  Tensor text_;  // host [L, width]: encoded, or from a checkpoint
+  Tensor text_;                              // host [L, width]: encoded, or from a checkpoint
+  std::optional<SceneEncodings> encodings_;  // unless the scene was resumed
   std::vector<MediaPixels> media_;
   MediaLatents latents_;
   ConditionValues conditions_;

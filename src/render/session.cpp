@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "render/agreement.h"
 #include "render/asked_fault.h"
+#include "render/cache_options.h"
 #include "render/claim_record.h"
 #include "render/linear_shapes.h"
 #include "render/numerics.h"
@@ -74,6 +75,7 @@ void Session::connect() {
   if (first() && machine().place() == Place::device)
     spdlog::info("{}: {} free", machine().name(), bytes_text(static_cast<double>(machine().free_memory())));
   if (first() && group_->size() > 1) spdlog::info("transport {}: {}", link_.transport, link_.reason);
+  if (first()) cache_ = open_run_cache(options_);
   run_id_ = world().broadcast_text(this_process().nonce);
   // Every rank takes the algorithms that rank 0's library proposes, so that equal layers are equal work everywhere.
   for (const LinearShape& shape : linear_shapes(config(), precision_, profile_))
@@ -174,10 +176,11 @@ const std::string& Session::model_identity(StageTimes& times) {
     StageTimer timer(times, "identity");
     IdentityOptions options;
     options.stopped = interruption_.wanted;
-    std::string identity;
-    interruptible("identity", [&] { identity = h3::model_identity(*model_, *weight_memory_, options); });
-    require_agreement(world(), cluster_.host(), {{"model identity", identity}});
-    identity_ = identity;
+    ModelIdentity identity;
+    interruptible("identity", [&] { identity = identify_model(*model_, *weight_memory_, options); });
+    require_agreement(world(), cluster_.host(), {{"model identity", identity.whole}});
+    identity_ = identity.whole;
+    component_identities_ = std::move(identity.components);
   }
   return identity_;
 }

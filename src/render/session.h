@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/run_cache.h"
 #include "parallel/cluster.h"
 #include "parallel/communicator.h"
 #include "parallel/exchange.h"
@@ -96,6 +97,12 @@ class Session {
   // they differ.
   const std::string& model_identity(StageTimes& times);
 
+  // Of one component but the transformer, once the model's is known.
+  const std::string& component_identity(Component component) const { return component_identities_.at(component); }
+
+  // Encodings of this run and earlier ones; null on other ranks than the group's first, and with --cache off.
+  RunCache* cache() const { return cache_.get(); }
+
   // A quick mark of the model for the agreement of ranks: layout, configuration, tokenizer, file sizes and headers, and
   // the beginning of every tensor, since two trainings of one architecture differ in nothing else.
   std::string model_fingerprint() const;
@@ -132,6 +139,8 @@ class Session {
   std::optional<WeightSet> other_transformer_;  // of the other partition
   std::unique_ptr<Transformer> transformer_;
   std::string identity_;
+  std::map<Component, std::string> component_identities_;
+  std::unique_ptr<RunCache> cache_;
   std::string run_id_;
   bool parted_ = false;
   Interruption interruption_;

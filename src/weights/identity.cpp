@@ -99,16 +99,24 @@ std::string component_identity(const ModelFolder& model, Component component, Pa
   return digest;
 }
 
-std::string model_identity(const ModelFolder& model, WeightMemory& memory, const IdentityOptions& options) {
+ModelIdentity identify_model(const ModelFolder& model, WeightMemory& memory, const IdentityOptions& options) {
+  ModelIdentity identity;
   std::string text = config_text(model.config());
   for (Partition partition : {Partition::fl2va, Partition::ref2va})
     if (model.has(partition))
       text += fmt::format("{} {}\n", name_of(partition),
                           component_identity(model, Component::transformer, partition, memory, options));
-  for (Component component : {Component::text_encoder, Component::video_vae, Component::audio_vae})
-    text += fmt::format("{} {}\n", name_of(component),
-                        component_identity(model, component, Partition::fl2va, memory, options));
-  return hash_hex(text);
+  for (Component component : {Component::text_encoder, Component::video_vae, Component::audio_vae}) {
+    std::string& own = identity.components[component];
+    own = component_identity(model, component, Partition::fl2va, memory, options);
+    text += fmt::format("{} {}\n", name_of(component), own);
+  }
+  identity.whole = hash_hex(text);
+  return identity;
+}
+
+std::string model_identity(const ModelFolder& model, WeightMemory& memory, const IdentityOptions& options) {
+  return identify_model(model, memory, options).whole;
 }
 
 std::string model_identity(const ModelFolder& model, const IdentityOptions& options) {

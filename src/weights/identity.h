@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "weights/load_stopped.h"
@@ -29,7 +30,14 @@ struct IdentityOptions {
 std::string component_identity(const ModelFolder& model, Component component, Partition partition, WeightMemory& memory,
                                const IdentityOptions& options = {});
 
-// Of all components that were opened, both transformers where the model has two, and of the configuration's numbers.
+// Of all components that were opened, both transformers where the model has two, and of the configuration's numbers;
+// and of the other components each for itself, for what depends on no more than one.
+struct ModelIdentity {
+  std::string whole;
+  std::map<Component, std::string> components;
+};
+ModelIdentity identify_model(const ModelFolder& model, WeightMemory& memory, const IdentityOptions& options = {});
+// The whole alone.
 std::string model_identity(const ModelFolder& model, WeightMemory& memory, const IdentityOptions& options = {});
 // The same for one rank alone.
 std::string model_identity(const ModelFolder& model, const IdentityOptions& options = {});

@@ -12,8 +12,8 @@ namespace h3::test {
 
 namespace {
 
-const std::vector<std::string> commands{"render",  "check",   "plan",       "status",
-                                        "inspect", "compare", "make-model", "bench"};
+const std::vector<std::string> commands{"render",  "check",      "plan",  "status", "inspect",
+                                        "compare", "make-model", "cache", "bench"};
 
 void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is not in:\n" << text;

@@ -33,7 +33,8 @@ struct Cut {
   Words more = {};
 
   Words options() const {
-    Words words{"--exchange",        exchange,
+    Words words{"--cache",           "off",
+                "--exchange",        exchange,
                 "--exchange-chunks", std::to_string(exchange_chunks),
                 "--row-chunk",       std::to_string(row_chunk)};
     if (shares != Shares::even) words.insert(words.end(), {"--shares", share_list(shares, ranks)});
@@ -45,7 +46,9 @@ struct Cut {
 
 // Renders with each cut and expects the hashes of a single rank.
 void expect_equal_bits(const Json& scene, const std::vector<Cut>& cuts, const Words& options = {}) {
-  const Render alone(scene, options);
+  Words plain = options;
+  plain.insert(plain.end(), {"--cache", "off"});
+  const Render alone(scene, plain);
   const Hashes expected = hashes_of(alone.manifest());
   for (const Cut& cut : cuts) {
     SCOPED_TRACE(cut.text());

@@ -47,16 +47,17 @@ void pause() {
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
 }
 
-std::vector<std::string> environment_of_run(const std::map<std::string, std::string>& more, const std::string& mark) {
+std::vector<std::string> environment_of_run(const std::map<std::string, std::string>& more, const fs::path& own) {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
     const auto equals = text.find('=');
     if (equals != text.npos) all[text.substr(0, equals)] = text.substr(equals + 1);
   }
+  all["XDG_CACHE_HOME"] = own / "cache";
   for (const auto& [name, value] : mpi_environment) all[name] = value;
   for (const auto& [name, value] : more) all[name] = value;
-  all[kMark] = mark;
+  all[kMark] = own.filename();
   std::vector<std::string> list;
   for (const auto& [name, value] : all) list.push_back(name + "=" + value);
   return list;
@@ -92,7 +93,8 @@ double now() {
 
 Process::Process(const Words& words, const Surroundings& surroundings)
     : words_(words), limit_(surroundings.limit), mark_(output_.path().filename().string()), started_(now()) {
-  std::vector<std::string> arguments = words, environment = environment_of_run(surroundings.environment, mark_);
+  std::vector<std::string> arguments = words,
+                           environment = environment_of_run(surroundings.environment, output_.path());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);

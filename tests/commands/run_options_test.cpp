@@ -54,6 +54,7 @@ TEST(RunOptions, SetOneOptionEach) {
     const std::string value = option.value.empty()           ? "true"
                               : is_choice(option)            ? choices_of(option).back()
                               : option.value == "N"          ? "7"
+                              : option.value == "GIB"        ? "0.5"
                               : option.name == "fail"        ? "1:step:hang"
                               : option.name == "write-fault" ? "half:exit=9@2"
                                                              : "some/text";
