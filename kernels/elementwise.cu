@@ -175,6 +175,23 @@ struct Cast {
   }
 };
 
+struct SplitHalves {
+  static constexpr int kColumns = kChunk<float, f16>;
+  Matrix x, y;
+  bool wide;
+  __device__ void operator()(std::int64_t row, std::int64_t column, std::int64_t count) const {
+    float v[kColumns], h[kColumns];
+    load_chunk(at<const float>(x, row, column), count, wide, v);
+    const Pack<f16, kColumns> high = narrow<f16>(v);
+    widen(high, h);
+#pragma unroll
+    for (int i = 0; i < kColumns; ++i) v[i] -= h[i];
+    store_pack(at<f16>(y, row, column), count, wide, high);
+    store_pack(at<f16>(y, row, x.columns + column), count, wide, high);
+    store_chunk(at<f16>(y, row, 2 * x.columns + column), count, wide, v);
+  }
+};
+
 struct Euler {
   static constexpr int kColumns = kChunk<float>;
   Matrix x, v, clean;
@@ -285,6 +302,12 @@ cudaError_t cast(const Matrix& x, const Matrix& y, cudaStream_t stream) {
       return for_chunks(from.rows, from.columns, Cast<decltype(in), decltype(out)>{from, to, fast}, stream);
     });
   });
+}
+
+cudaError_t split_halves(const Matrix& x, const Matrix& y, cudaStream_t stream) {
+  if (x.type != Element::f32 || y.type != Element::f16 || y.columns != 3 * x.columns) return cudaErrorInvalidValue;
+  const bool fast = wide(x) && wide(y) && x.columns % 8 == 0;
+  return for_chunks(x.rows, x.columns, SplitHalves{x, y, fast}, stream);
 }
 
 cudaError_t mean_of(const MeanInputs& x, std::int64_t n, float* y, cudaStream_t stream) {

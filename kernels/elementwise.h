@@ -34,6 +34,9 @@ cudaError_t scaled_add(const Matrix& x, const Matrix& a, const float* scale, cud
 // y = x in y's type.
 cudaError_t cast(const Matrix& x, const Matrix& y, cudaStream_t stream);
 
+// y = [high | high | low], high = x ->f16, low = (x - high) ->f16; x f32, y f16 with three times the columns.
+cudaError_t split_halves(const Matrix& x, const Matrix& y, cudaStream_t stream);
+
 // y = ((x0 + x1) + x2 ...) / count over contiguous f32 arrays.
 constexpr int kMaxMeanInputs = 8;
 struct MeanInputs {

@@ -131,6 +131,10 @@ class Operators {
   virtual void scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale, const Tensor& weight,
                                float eps, const Tensor& y) = 0;
   virtual void cast(Queue& q, const Tensor& x, const Tensor& y) = 0;  // [m, n], rows may be strided
+  // y[m, 3 n] f16 = [high | high | low] of x [m, n] f32, high = x ->f16, low = (x - high) ->f16. Against weights
+  // [high | low | high] a linear layer adds up all products of halves but low x low, which is below f32's rounding: a
+  // float32 product on half operands, to about 1e-5.
+  virtual void split_halves(Queue& q, const Tensor& x, const Tensor& y) = 0;
   // Copies between strided views of equal shape and dtype, of any rank.
   virtual void copy_rows(Queue& q, const Tensor& x, const Tensor& y) = 0;
   // y[i, :] = x[index[i], :]; index int32 at Machine::place().

@@ -41,7 +41,11 @@ void add_video(std::vector<LinearShape>& shapes, const VideoVaeConfig& c, DType 
   biased(2 * c.decoder_ffn_mult * w, w, dtype);
   biased(w, c.decoder_ffn_mult * w, dtype);
   biased(w, c.latent_channels, DType::f32);
-  biased(c.ratio_t() * c.ratio_s() * c.ratio_s() * c.out_channels, w, DType::f32);
+  const std::int64_t values = c.ratio_t() * c.ratio_s() * c.ratio_s() * c.out_channels;
+  if (dtype == DType::f16)  // rows as Operators::split_halves leaves them
+    shapes.push_back({3 * w, values, dtype, DType::f32, DType::f32});
+  else
+    biased(values, w, dtype);
 }
 
 void add_vision(std::vector<LinearShape>& shapes, const VisionConfig& c, DType dtype) {

@@ -32,13 +32,27 @@ class TypedWeights {
       return *this;
     }
     H3_CHECK(t.dtype == DType::f32 || t.dtype == DType::f16, name);
-    auto& memory = converted_->emplace_back(static_cast<std::size_t>(t.elements()) * size_of(dtype));
-    const Tensor converted(memory.data(), t.shape, dtype);
+    const Tensor converted = keep(t.shape, dtype);
     for (std::int64_t i = 0; i < t.elements(); ++i) {
       if (dtype == DType::f32) converted.as<float>()[i] = value_of(t, i);
       if (dtype == DType::f16) converted.as<f16_t>()[i] = to_f16(value_of(t, i));
     }
     set_.add(name, converted);
+    return *this;
+  }
+  // A matrix as [high | low | high] in f16, which multiplies what Operators::split_halves makes.
+  TypedWeights& take_halves(const std::string& name) {
+    const Tensor& t = from_.at(name);
+    const std::int64_t rows = t.size(0), k = t.size(1);
+    const Tensor halves = keep({rows, 3 * k}, DType::f16);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t i = 0; i < k; ++i) {
+        const float v = value_of(t, r * k + i);
+        f16_t* out = halves.as<f16_t>() + r * 3 * k + i;
+        out[0] = out[2 * k] = to_f16(v);
+        out[k] = to_f16(v - to_f32(out[0]));
+      }
+    set_.add(name, halves);
     return *this;
   }
   TypedWeights& take_linear(const std::string& name, DType dtype) {
@@ -50,6 +64,11 @@ class TypedWeights {
   }
 
  private:
+  Tensor keep(const Shape& shape, DType dtype) {
+    auto& memory = converted_->emplace_back(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
+    return Tensor(memory.data(), shape, dtype);
+  }
+
   const WeightSet& from_;
   WeightSet set_;
   std::shared_ptr<std::vector<std::vector<std::byte>>> converted_ =
@@ -72,9 +91,12 @@ WeightSet end_weights(const VideoVaeConfig& config, const WeightSet& weights, DT
   TypedWeights typed(weights);
   for (std::int64_t b = 0; b < config.decoder_layers; ++b)
     typed.take(first_norm(static_cast<std::size_t>(b)), DType::f32);
-  for (const char* name : {"decoder.x_embedder", "decoder.norm_out", "decoder.proj_out"})
-    typed.take_linear(name, DType::f32);
-  typed.take_linear("post_quant_conv", type);
+  for (const char* name : {"decoder.x_embedder", "decoder.norm_out"}) typed.take_linear(name, DType::f32);
+  typed.take_linear("post_quant_conv", type).take("decoder.proj_out.bias", DType::f32);
+  if (type == DType::f16)
+    typed.take_halves("decoder.proj_out.weight");
+  else
+    typed.take("decoder.proj_out.weight", DType::f32);
   return typed.set();
 }
 
@@ -126,12 +148,15 @@ struct VideoDecoder::Layout {
     const std::int64_t width = c.decoder_width(), inner = width * c.decoder_ffn_mult;
     return {a.take({rows, 2 * inner}, type), a.take({rows, inner}, type), a.take({rows, width}, type)};
   }
+  // `halves`: the normed rows as operands of a half type; without memory where they are taken as they are.
   struct Head {
-    Tensor normed, values;
+    Tensor normed, values, halves;
   };
   Head head(Arena& a) const {
     const std::int64_t values = c.out_channels * c.ratio_t() * c.ratio_s() * c.ratio_s();
-    return {a.take({tokens, c.decoder_width()}, DType::f32), a.take({tokens, values}, DType::f32)};
+    Head head{a.take({tokens, c.decoder_width()}, DType::f32), a.take({tokens, values}, DType::f32), Tensor()};
+    if (type == DType::f16) head.halves = a.take({tokens, 3 * c.decoder_width()}, type);
+    return head;
   }
 };
 
@@ -295,6 +320,7 @@ Tensor VideoDecoder::feed_forward(Queue& q, const WeightSet& w, const Tensor& no
   return s.branch;
 }
 
+// The projection to pixels is a product of float32 rows; with half operands it runs on the matrix units.
 void VideoDecoder::to_pixels(Queue& q, const Tensor& stream, const Tensor& pixels) {
   const WeightSet& w = ends_->use(q, 0);
   const std::int64_t tokens = grid_.tokens(), tiles = pixels.size(0), rows = tokens + extra_;
@@ -304,7 +330,8 @@ void VideoDecoder::to_pixels(Queue& q, const Tensor& stream, const Tensor& pixel
     operators_.layer_norm(q, stream.rows(i * rows, i * rows + tokens), w.at("decoder.norm_out.weight"),
                           w.at("decoder.norm_out.bias"), config_.decoder_eps,
                           s.normed.rows(i * tokens, (i + 1) * tokens));
-  operators_.linear(q, s.normed, w.linear("decoder.proj_out"), s.values);
+  if (s.halves) operators_.split_halves(q, s.normed, s.halves);
+  operators_.linear(q, s.halves ? s.halves : s.normed, w.linear("decoder.proj_out"), s.values);
   for (std::int64_t i = 0; i < tiles; ++i)
     operators_.unpatchify(q, s.values.rows(i * tokens, (i + 1) * tokens), patch, pixels.at(i));
 }

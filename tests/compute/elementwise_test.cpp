@@ -32,6 +32,20 @@ TEST_F(ElementwiseTest, SwigluRoundsTheGate) {
   }
 }
 
+TEST_F(ElementwiseTest, HalvesAddUpToTheFloat) {
+  const std::int64_t m = 5, n = 33;
+  const OwnedTensor x = random_tensor({m, n}, DType::f32, 1, 3.0, 2), y = poisoned_tensor({m, 3 * n}, DType::f16, 3);
+  ops_.split_halves(q_, x, y);
+  for (std::int64_t r = 0; r < m; ++r) {
+    const std::vector<double> in = doubles_of(x->at(r)), out = doubles_of(y->at(r));
+    for (std::size_t i = 0, k = static_cast<std::size_t>(n); i < k; ++i) {
+      EXPECT_EQ(out[i], static_cast<double>(round_to(DType::f16, static_cast<float>(in[i]))));
+      EXPECT_EQ(out[k + i], out[i]);
+      EXPECT_NEAR(out[i] + out[2 * k + i], in[i], 0x1p-22 * std::abs(in[i]) + 0x1p-25);
+    }
+  }
+}
+
 TEST_F(ElementwiseTest, ActivationsAgreeWithDoublePrecision) {
   for (const DType dtype : kFloatTypes) {
     const OwnedTensor x = random_tensor({5, 999}, dtype, 1, 4.0, 1);

@@ -39,6 +39,7 @@ class CpuOperators : public Operators {
   void scaled_add(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale) override;
   void scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, const Tensor& scale, const Tensor& weight, float eps,
                        const Tensor& y) override;
+  void split_halves(Queue& q, const Tensor& x, const Tensor& y) override;
   void sanitize(Queue& q, const Tensor& x) override;
   void clamp(Queue& q, const Tensor& x, float low, float high) override;
   void mean_of(Queue& q, std::span<const Tensor> x, const Tensor& y) override;

@@ -96,6 +96,25 @@ void CpuOperators::scaled_add_norm(Queue& q, const Tensor& x, const Tensor& a, c
   rms_norm(q, x, weight, eps, NormRounding::once, y);
 }
 
+void CpuOperators::split_halves(Queue&, const Tensor& x, const Tensor& y) {
+  CHECK_EQ(x.rank(), 2);
+  const std::int64_t m = x.size(0), n = x.size(1);
+  check_all_f32({&x});
+  CHECK_EQ(name_of(y.dtype), name_of(DType::f16));
+  check_matrix(x, m, n);
+  check_matrix(y, m, 3 * n);
+#pragma omp parallel for schedule(static) if (m * n > kParallelWork)
+  for (std::int64_t r = 0; r < m; ++r) {
+    const float* in = x.as<float>() + r * x.stride(0);
+    float* out = scratch(0, 3 * n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      out[i] = out[n + i] = rounded<f16_t>(in[i]);
+      out[2 * n + i] = in[i] - out[i];
+    }
+    write_floats(y, r * y.stride(0), 3 * n, out);
+  }
+}
+
 void CpuOperators::sanitize(Queue&, const Tensor& x) {
   const F8 limit = splat(largest_finite(x.dtype));
   map(x, x, [limit](F8 v) {

@@ -42,6 +42,7 @@ class CudaOperators : public Operators {
   void cast(Queue& q, const Tensor& x, const Tensor& y) override;
   void copy_rows(Queue& q, const Tensor& x, const Tensor& y) override;
   void gather(Queue& q, const Tensor& x, const Tensor& index, const Tensor& y) override;
+  void split_halves(Queue& q, const Tensor& x, const Tensor& y) override;
   void sanitize(Queue& q, const Tensor& x) override;
   void fill_zero(Queue& q, const Tensor& x) override;
   void euler_step(Queue& q, const Tensor& x, const Tensor& v, float one_minus_t, float r, const Tensor& clean) override;

@@ -72,6 +72,14 @@ void CudaOperators::cast(Queue& q, const Tensor& x, const Tensor& y) {
   for_each_matrix(std::array{x, y}, [&](const auto& m) { H3_CUDA(kernels::cast(m[0], m[1], cuda_queue(q).stream())); });
 }
 
+void CudaOperators::split_halves(Queue& q, const Tensor& x, const Tensor& y) {
+  const NamedRange range("split_halves");
+  check_dtype(x, DType::f32);
+  check_dtype(y, DType::f16);
+  const kernels::Matrix from = matrix(x), to = matrix(y, from.rows, 3 * from.columns);
+  H3_CUDA(kernels::split_halves(from, to, cuda_queue(q).stream()));
+}
+
 void CudaOperators::mean_of(Queue& q, std::span<const Tensor> x, const Tensor& y) {
   const NamedRange range("mean_of");
   CHECK_LE(std::size_t{1}, x.size());

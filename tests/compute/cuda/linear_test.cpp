@@ -21,6 +21,7 @@ const std::vector<Layer> kFullLayers = {
     {2048, 6144, DType::f16, true, DType::f16},     {2048, 16384, DType::f16, true, DType::f16},
     {8192, 2048, DType::f16, true, DType::f16},     {96, 5376, DType::f32, true, DType::f32},
     {5376, 96, DType::f32, true, DType::f32},       {2048, 3072, DType::f32, true, DType::f32},
+    {2048, 2048, DType::f16, true, DType::f16},     {6144, 3072, DType::f16, true, DType::f32},
     {2048, 2048, DType::bf16, true, DType::f32}};
 const std::vector<Layer> kSmallLayers = {
     {192, 768, DType::bf16, false, DType::bf16}, {256, 192, DType::bf16, false, DType::bf16},
@@ -37,7 +38,9 @@ std::string name_of_layer(const Layer& l) {
 class CudaLinear : public CudaTest {
  protected:
   Twin random_weight(const Layer& l) { return random({l.n, l.k}, l.dtype, 1.0 / std::sqrt(static_cast<double>(l.k))); }
-  Twin random_bias(const Layer& l) { return l.bias ? random({l.n}, l.dtype) : Twin(); }
+  Twin random_bias(const Layer& l) { return l.bias ? random({l.n}, bias_type(l)) : Twin(); }
+  // A float32 result meets both kinds of bias: its own type for f16 layers, the operands' for the others.
+  static DType bias_type(const Layer& l) { return l.dtype == DType::f16 ? l.y : l.dtype; }
 
   static LinearWeights weights(const Layer& l, const Twin& weight, const Twin& bias, Side at) {
     return {at(weight), bias ? at(bias) : Tensor(), l.n};
@@ -65,6 +68,25 @@ TEST_F(CudaLinear, TakesAFloatBias) {
   const Twin y = poisoned({19, 40}, DType::bf16);
   both([&](Operators& ops, Queue& q, Side at) { ops.linear(q, at(x), {at(w), at(b), 40}, at(y)); });
   expect_close(y, flips(DType::bf16), 4 * unit(DType::bf16));
+}
+
+// A float32 product on half operands (Operators::split_halves) against the one of float32.
+TEST_F(CudaLinear, HalvesGiveTheFloatProduct) {
+  constexpr std::int64_t kRows = 67, kDepth = 2048, kOutputs = 192;
+  const Twin x = random({kRows, kDepth}, DType::f32), w = random({kOutputs, kDepth}, DType::f32, 0.022);
+  const Twin b = random({kOutputs}, DType::f32), y = poisoned({kRows, kOutputs}, DType::f32);
+  const Twin halves = poisoned({kRows, 3 * kDepth}, DType::f16), split = poisoned({kOutputs, 3 * kDepth}, DType::f16),
+             weight = poisoned({kOutputs, 3 * kDepth}, DType::f16);
+  const auto part = [](const Twin& t, std::int64_t i) { return t.slice(1, i * kDepth, (i + 1) * kDepth); };
+  cpu_->operators().linear(*cpu_queue_, x.cpu, {w.cpu, b.cpu, kOutputs}, y.cpu);
+  on_gpu([&](Operators& ops, Queue& q, Side at) {
+    ops.split_halves(q, at(x), at(halves));
+    ops.split_halves(q, at(w), at(split));
+    for (const auto& [from, to] : {std::pair{0, 0}, {2, 1}, {0, 2}})
+      ops.copy_rows(q, at(part(split, from)), at(part(weight, to)));
+    ops.linear(q, at(halves), {at(weight), at(b), kOutputs}, at(y));
+  });
+  expect_close(y, 2e-5, 1e-4);
 }
 
 class CudaLinearSlices : public CudaLinear {

@@ -287,6 +287,16 @@ TEST_F(CudaRows, CopiesAndGathers) {
   expect_same(to);
 }
 
+TEST_F(CudaRows, SplitHalves) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(fmt::format("{}x{}+{}", c.rows, c.width, c.gap));
+    const Twin x = random({c.rows, c.width}, DType::f32, 3.0, c.gap);
+    const Twin y = poisoned({c.rows, 3 * c.width}, DType::f16, c.gap);
+    both([&](Operators& ops, Queue& q, Side at) { ops.split_halves(q, at(x), at(y)); });
+    expect_same(y);
+  }
+}
+
 TEST_F(CudaRows, SanitizeAndClamp) {
   const Twin x = values({NAN, -NAN, INFINITY, -INFINITY, 1.5f, -0.0f, 3e38f, 70000.0f, -1e-42f});
   for (const DType dtype : kFloatTypes) {
