@@ -12,7 +12,8 @@ namespace h3 {
 class CudaOperators : public Operators {
  public:
   // `capability` as 90 for 9.0.
-  CudaOperators(int capability, const CudaOptions& options) : capability_(capability), options_(options) {}
+  CudaOperators(int capability, const CudaOptions& options)
+      : capability_(capability), options_(options), gemms_(capability) {}
 
   std::string algorithms() const override;
   void adopt_algorithms(const std::string& text) override;

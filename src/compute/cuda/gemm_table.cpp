@@ -6,12 +6,12 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "compute/cuda/gemm_choice.h"
 
 namespace h3 {
 
 namespace {
 
-constexpr std::int64_t kNominalRows = 4096;
 constexpr std::uint32_t kAlignment = GemmTable::kAlignment;
 
 cudaDataType_t cuda_type(DType dtype) {
@@ -126,14 +126,14 @@ GemmProblem::GemmProblem(const GemmKey& key, const Sizes& s, const void* bias) {
 }
 
 std::vector<cublasLtMatmulAlgo_t> GemmTable::candidates(cublasLtHandle_t handle, std::size_t workspace,
-                                                        const GemmKey& key) {
+                                                        const GemmKey& key, std::int64_t nominal_rows) {
   // A half result that takes a bias of higher precision is one rounding that the library's epilogue does not offer.
   const bool bias_fits = !key.bias || key.y == DType::f32 || *key.bias == key.y;
   if (!bias_fits || !whole_pieces(key.k, key.x) || !whole_pieces(key.outputs, key.y)) return {};
   constexpr int kAsked = 32;
   std::array<cublasLtMatmulHeuristicResult_t, kAsked> results{};
   Preference preference(workspace);
-  GemmProblem p = problem_of(key, kNominalRows, key.outputs);
+  GemmProblem p = problem_of(key, nominal_rows, key.outputs);
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, p.operation(), p.weight(), p.x(), p.y(), p.y(),
                                                                preference.get(), kAsked, results.data(), &found);
@@ -151,10 +151,18 @@ const std::optional<cublasLtMatmulAlgo_t>& GemmTable::algorithm(cublasLtHandle_t
                                                                 const GemmKey& key) {
   const auto known = algorithms_.find(key);
   if (known != algorithms_.end()) return known->second;
-  const auto choices = candidates(handle, workspace, key);
-  auto& chosen = algorithms_[key];
-  if (!choices.empty()) chosen = choices.front();
-  return chosen;
+  return algorithms_[key] = choose(handle, workspace, key);
+}
+
+std::optional<cublasLtMatmulAlgo_t> GemmTable::choose(cublasLtHandle_t handle, std::size_t workspace,
+                                                      const GemmKey& key) const {
+  if (const GemmChoice* choice = gemm_choice(capability_, key)) {
+    const auto offered = candidates(handle, workspace, key, choice->nominal_rows);
+    if (const auto found = find_config(offered, choice->config)) return offered[*found];
+  }
+  const auto offered = candidates(handle, workspace, key);
+  if (offered.empty()) return {};
+  return offered.front();
 }
 
 std::vector<std::string> GemmTable::lines() const {

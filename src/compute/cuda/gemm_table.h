@@ -1,6 +1,7 @@
-// Which cuBLASLt algorithm computes which kind of linear layer. It is chosen from the library's heuristic at a nominal
-// row count by (k, outputs of the full layer, element types, bias) and then used for every number of rows and every
-// slice of outputs, so that a result does not depend on how the work is cut (spec/dit.md 7.4). Algorithms that cut the
+// Which cuBLASLt algorithm computes which kind of linear layer. It is the first that the library's heuristic names at a
+// nominal row count for (k, outputs of the full layer, element types, bias), or the one that gemm_choice.h prefers to
+// it, and then used for every number of rows and every slice of outputs, so that a result does not depend on how the
+// work is cut (spec/dit.md 7.4). Algorithms that cut the
 // sum over k are never taken; where none is left, the layer runs on the plain kernel of kernels/plain_linear.h.
 #pragma once
 
@@ -43,6 +44,9 @@ class GemmProblem {
 
 class GemmTable {
  public:
+  // `capability` as 90 for 9.0.
+  explicit GemmTable(int capability) : capability_(capability) {}
+  static constexpr std::int64_t kNominalRows = 4096;
   // Bytes by which every operand of a call is aligned: pointers, row strides, and rows of y.
   static constexpr std::uint32_t kAlignment = 16;
   // The algorithm of a kind of layer, chosen at the first call; none: the plain kernel computes it.
@@ -50,12 +54,15 @@ class GemmTable {
                                                        const GemmKey& key);
   // Every algorithm that the heuristic offers for a kind of layer and that obeys the rules above, best first.
   static std::vector<cublasLtMatmulAlgo_t> candidates(cublasLtHandle_t handle, std::size_t workspace,
-                                                      const GemmKey& key);
+                                                      const GemmKey& key, std::int64_t nominal_rows = kNominalRows);
   // One line a kind of layer; `adopt` takes such a line from another rank in place of a choice of its own.
   std::vector<std::string> lines() const;
   void adopt(const std::string& line);
 
  private:
+  std::optional<cublasLtMatmulAlgo_t> choose(cublasLtHandle_t handle, std::size_t workspace, const GemmKey& key) const;
+
+  int capability_;
   std::map<GemmKey, std::optional<cublasLtMatmulAlgo_t>> algorithms_;
 };
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compute/cuda/cuda_queue.h"
+#include "compute/cuda/gemm_choice.h"
 #include "twins.h"
 
 namespace h3::test {
@@ -145,6 +147,21 @@ TEST_F(CudaLinearSlices, LongInputsGiveTheSameBits) {
           [&](Operators& ops, Queue& q, Side at) { ops.copy_rows(q, at(full.rows(begin, begin + kSome)), at(again)); });
       EXPECT_EQ(download(some), download(again)) << "rows from " << begin;
     }
+  }
+}
+
+// Each entry of the table names an algorithm that the library offers where the entry says so.
+TEST_F(CudaLinear, ChoicesAreOffered) {
+  if (gpu_->capability() != "9.0") GTEST_SKIP();
+  const auto queue = gpu_->make_queue();
+  for (const Layer& l : kFullLayers) {
+    GemmKey key{l.k, l.n, l.dtype, l.y, {}};
+    if (l.bias) key.bias = bias_type(l);
+    const GemmChoice* choice = gemm_choice(90, key);
+    if (!choice) continue;
+    const auto offered =
+        GemmTable::candidates(cuda_queue(*queue).blas(), CudaQueue::kWorkspace, key, choice->nominal_rows);
+    EXPECT_TRUE(find_config(offered, choice->config)) << name_of_layer(l);
   }
 }
 
