@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
-#include <utility>
 
 #include "kernels/attention_sm90_block.cuh"
+#include "kernels/sm90_host.h"
 
 namespace h3 {
 
@@ -46,39 +46,20 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 // ---- host
 
-using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
-
-EncodeTiled encode_tiled() {
-  static const EncodeTiled found = [] {
-    void* p = nullptr;
-    cudaDriverEntryPointQueryResult result;
-    constexpr unsigned kCuda12 = 12000;
-    const cudaError_t error =
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &p, kCuda12, cudaEnableDefault, &result);
-    return error == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<EncodeTiled>(p) : nullptr;
-  }();
-  return found;
-}
-
 // [heads, slabs or sequences, rows, 64]: a box of `box_rows` rows and `box_slabs` slabs lands as slabs of swizzled
 // 128-byte rows; rows behind the end arrive as zeros.
 template <typename Kind>
 bool encode(CUtensorMap& map, const void* data, int rows, const AttentionSm90Args& args, int sequences,
             const AttentionSm90Strides& stride, int box_rows, int box_slabs) {
   const bool many_rows = rows > 1 || sequences > 1;
-  const cuuint64_t row_bytes = many_rows ? 2 * stride.row : 2 * Kind::kHeadSize;
-  const cuuint64_t head_bytes = args.heads > 1 ? 2 * stride.head : 2 * Kind::kHeadSize;
-  const cuuint64_t middle = Kind::kBySlab ? Kind::kSlabs : static_cast<cuuint64_t>(sequences);
-  const cuuint64_t middle_bytes = Kind::kBySlab ? kRowBytes : static_cast<cuuint64_t>(rows) * row_bytes;
-  const cuuint64_t sizes[] = {kSlab, static_cast<cuuint64_t>(rows), middle, static_cast<cuuint64_t>(args.heads)};
-  const cuuint64_t strides[] = {row_bytes, middle_bytes, head_bytes};
-  const cuuint32_t box[] = {kSlab, static_cast<cuuint32_t>(box_rows), static_cast<cuuint32_t>(box_slabs), 1};
-  const cuuint32_t element_strides[] = {1, 1, 1, 1};
+  const std::int64_t row_bytes = many_rows ? 2 * stride.row : 2 * Kind::kHeadSize;
+  const std::int64_t head_bytes = args.heads > 1 ? 2 * stride.head : 2 * Kind::kHeadSize;
+  const std::int64_t middle = Kind::kBySlab ? Kind::kSlabs : sequences;
+  const std::int64_t middle_bytes = Kind::kBySlab ? kRowBytes : rows * row_bytes;
   constexpr bool kIsF16 = std::is_same_v<typename Kind::Element, __half>;
-  return encode_tiled()(&map, kIsF16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
-                        const_cast<void*>(data), sizes, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                        CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return kernels::encode_tensor_map(map, kIsF16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                                    data, {kSlab, rows, middle, args.heads}, {row_bytes, middle_bytes, head_bytes},
+                                    {kSlab, box_rows, box_slabs, 1});
 }
 
 int divide_up(int a, int b) {
@@ -112,28 +93,15 @@ bool well_formed(const AttentionSm90Args& args, int sequences) {
          units_of(args, sequences) <= INT32_MAX / 2;
 }
 
-// The number of multiprocessors, where this device and build can run the kernel.
-template <typename Kind>
-cudaError_t find_processors(int& processors) {
-  int device = 0, major = 0, minor = 0;
-  if (const cudaError_t error = cudaGetDevice(&device)) return error;
-  for (const auto& [value, attribute] :
-       {std::pair{&major, cudaDevAttrComputeCapabilityMajor}, std::pair{&minor, cudaDevAttrComputeCapabilityMinor},
-        std::pair{&processors, cudaDevAttrMultiProcessorCount}}) {
-    if (const cudaError_t error = cudaDeviceGetAttribute(value, attribute, device)) return error;
-  }
-  if (major != 9 || minor != 0 || encode_tiled() == nullptr) return cudaErrorNotSupported;
-  cudaFuncAttributes attributes{};
-  if (const cudaError_t error = cudaFuncGetAttributes(&attributes, attention_kernel<Kind>)) return error;
-  return attributes.ptxVersion == 90 ? cudaSuccess : cudaErrorNotSupported;
-}
-
 template <typename Kind>
 cudaError_t launch(const AttentionSm90Args& args, int sequences, bool sanitize, cudaStream_t stream) {
   if (!well_formed(args, sequences)) return cudaErrorInvalidValue;
   if (args.rows_q == 0 || args.heads == 0) return cudaSuccess;
   int processors = 0;
-  if (const cudaError_t error = find_processors<Kind>(processors)) return error;
+  if (const cudaError_t error =
+          kernels::find_sm90_processors(reinterpret_cast<const void*>(attention_kernel<Kind>), processors)) {
+    return error;
+  }
   CUtensorMap q, k, v;
   constexpr int kKeySlabs = 1;  // of a block's part of a tile
   if (!encode<Kind>(q, args.q, args.rows_q, args, sequences, args.q_stride, kTileRows, Kind::kSlabs) ||

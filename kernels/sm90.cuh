@@ -183,6 +183,14 @@ struct Products<__nv_bfloat16> {
 
 template <>
 struct Products<__half> {
+  // n = 128, A in shared memory.
+  __device__ __forceinline__ static void multiply(float (&d)[64], std::uint64_t a, std::uint64_t b, bool accumulate) {
+    asm volatile(
+        "{\n .reg .pred p;\n setp.ne.b32 p, %66, 0;\n"
+        " wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" H3_NAMES_64 "}, %64, %65, p, 1, 1, 0, 0;\n}"
+        : H3_FLOATS_64(d)
+        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+  }
   // n = 96, A in shared memory.
   __device__ __forceinline__ static void multiply(float (&d)[48], std::uint64_t a, std::uint64_t b, bool accumulate) {
     asm volatile(
@@ -240,7 +248,6 @@ template <int kPending>
 __device__ __forceinline__ void wait_products(float (&d)[64]) {
   asm volatile("wgmma.wait_group.sync.aligned %64;" : H3_FLOATS_64(d) : "n"(kPending) : "memory");
 }
-
 #undef H3_FLOATS_8
 #undef H3_FLOATS_32
 #undef H3_FLOATS_40

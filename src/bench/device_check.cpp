@@ -58,6 +58,7 @@ class DeviceCheck {
       : machine_(machine), sizes_(sizes), found_(found), queue_(machine.make_queue()), pool_(machine, *queue_) {}
 
   void linear(const LinearShape& shape);
+  void linear_swiglu(std::int64_t k, std::int64_t outputs, DType dtype);
   struct AttentionKind {
     const char* name;
     DType dtype;
@@ -132,6 +133,21 @@ void DeviceCheck::linear(const LinearShape& shape) {
   for (const Range& outputs : {Range{0, std::min<std::int64_t>(n, 128)}, Range{n / 2, n}, Range{n - 1, n}}) {
     check({0, sizes_.rows}, outputs);
     check({77, 80}, outputs);
+  }
+  end();
+}
+
+void DeviceCheck::linear_swiglu(std::int64_t k, std::int64_t outputs, DType dtype) {
+  begin(fmt::format("linear {} -> {} {} with SwiGLU behind it", k, outputs, name_of(dtype)));
+  const Tensor x = pool_.make({sizes_.rows, k}, dtype), wide = pool_.take({sizes_.rows, 2 * outputs}, dtype);
+  const LinearWeights w{pool_.make({2 * outputs, k}, dtype), pool_.make({2 * outputs}, dtype), 2 * outputs};
+  const Tensor whole = pool_.take({sizes_.rows, outputs}, dtype), part = pool_.take({sizes_.rows, outputs}, dtype);
+  operators().linear_swiglu(*queue_, x, w, wide, whole);
+  for (const Range& rows : row_ranges()) {
+    const auto cut = [&](const Tensor& t) { return t.rows(rows.begin, rows.end); };
+    operators().fill_zero(*queue_, part);
+    operators().linear_swiglu(*queue_, cut(x), w, cut(wide), cut(part));
+    compare(cut(whole), cut(part));
   }
   end();
 }
@@ -251,6 +267,7 @@ void check_device(Machine& machine, const ModelConfig& config, const DeviceCheck
     check.attention({"text encoder", dtype, text.head_dim, groups * group, groups, true});
   }
   for (const DType dtype : {DType::f16, DType::f32}) {
+    check.linear_swiglu(video.decoder_width(), video.decoder_ffn_mult * video.decoder_width(), dtype);
     check.attention(
         {"video decoder", dtype, video.decoder_head_dim, few(video.decoder_heads), few(video.decoder_heads), false});
     check.sequences(

@@ -67,6 +67,13 @@ class Operators {
   // x and weight share a dtype; y has that dtype or f32. Rows of x and y may be strided.
   virtual void linear(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& y) = 0;
 
+  // y[m, f] = (silu(gate) ->y) * value ->y of [gate | value] = x . weight^T + bias ->y: `linear` and `swiglu` in one
+  // call, rounded where they round. All of one dtype; weight [2 f, k] whole, its own gates and values, with a bias.
+  // Rows of x, weight and y start at multiples of 16 bytes. `wide` [m, 2 f] is memory that the call may use; what it
+  // holds afterwards is not said.
+  virtual void linear_swiglu(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& wide,
+                             const Tensor& y) = 0;
+
   // ---- norms --------------------------------------------------------------------------------------------------
   // y = x * rsqrt(mean(x^2) + eps) [->y first where `before_weight`] * weight ->y, over the last axis. x, y: [m, h];
   // weight [h] or empty. x may be f32 with a half y (spec/vae.md 8); rows may be strided.

@@ -314,8 +314,7 @@ Tensor VideoDecoder::attend(Queue& q, const WeightSet& w, const Tensor& normed) 
 Tensor VideoDecoder::feed_forward(Queue& q, const WeightSet& w, const Tensor& normed) {
   const std::int64_t tiles = normed.size(0) / (grid_.tokens() + extra_);
   const Layout::FeedForward s = Layout(config_, profile_, grid_, tiles).feed_forward(arena_);
-  operators_.linear(q, normed, w.linear("ff.w1"), s.gate_value);
-  operators_.swiglu(q, s.gate_value, s.gated);
+  operators_.linear_swiglu(q, normed, w.linear("ff.w1"), s.gate_value, s.gated);
   operators_.linear(q, s.gated, w.linear("ff.w2"), s.branch);
   return s.branch;
 }

@@ -11,6 +11,7 @@ class CpuOperators : public Operators {
  public:
   // linear.cpp
   void linear(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& y) override;
+  void linear_swiglu(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& wide, const Tensor& y) override;
 
   // norm.cpp
   void rms_norm(Queue& q, const Tensor& x, const Tensor& weight, float eps, NormRounding rounding,

@@ -70,4 +70,10 @@ void CpuOperators::linear(Queue&, const Tensor& x, const LinearWeights& w, const
   });
 }
 
+void CpuOperators::linear_swiglu(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& wide,
+                                 const Tensor& y) {
+  linear(q, x, w, wide);
+  swiglu(q, wide, y);
+}
+
 }  // namespace h3

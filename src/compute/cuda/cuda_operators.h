@@ -20,6 +20,7 @@ class CudaOperators : public Operators {
   void prepare_linear(Queue& q, const LinearShape& shape) override;
 
   void linear(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& y) override;
+  void linear_swiglu(Queue& q, const Tensor& x, const LinearWeights& w, const Tensor& wide, const Tensor& y) override;
   void rms_norm(Queue& q, const Tensor& x, const Tensor& weight, float eps, NormRounding rounding,
                 const Tensor& y) override;
   void layer_norm(Queue& q, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
