@@ -26,6 +26,7 @@ bool is_finite(const HostArray& value) {
 }  // namespace
 
 std::optional<RunCache::Found> RunCache::find(const std::string& key) {
+  if (const auto held = held_.find(key); held != held_.end()) return held->second;
   const auto known =
       std::find_if(recent_.begin(), recent_.end(), [&](const auto& entry) { return entry->facts.key == key; });
   if (known != recent_.end()) {
@@ -40,6 +41,16 @@ std::optional<RunCache::Found> RunCache::find(const std::string& key) {
   const auto entry = std::make_shared<const CacheEntry>(std::move(held->entry));
   remember(entry);
   return Found{entry, "disk", std::make_shared<CacheLock>(std::move(held->lock))};
+}
+
+bool RunCache::hold(const std::string& key) {
+  if (held_.contains(key)) return true;
+  auto found = find(key);
+  if (!found || held_bytes_ + found->entry->value.bytes.size() > kMostInMemory) return false;
+  held_bytes_ += found->entry->value.bytes.size();
+  found->lock.reset();  // it needs its file no more, and many such would be many open files
+  held_.emplace(key, std::move(*found));
+  return true;
 }
 
 void RunCache::keep(CacheEntry entry) {

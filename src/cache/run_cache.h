@@ -4,6 +4,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ class RunCache {
     std::shared_ptr<CacheLock> lock;  // of an entry on disk: keep it as long as the entry is of use
   };
   std::optional<Found> find(const std::string& key);
+  // Finds an entry and has it until the end of the run. False where there is none, or no more room for such.
+  bool hold(const std::string& key);
   // Of values of f32, those that are not finite are not kept.
   void keep(CacheEntry entry);
 
@@ -31,6 +34,8 @@ class RunCache {
 
   std::unique_ptr<CacheStore> store_;
   std::list<std::shared_ptr<const CacheEntry>> recent_;  // the last one used first
+  std::map<std::string, Found> held_;
+  std::size_t held_bytes_ = 0;
   bool told_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "render/manifest.h"
 
+#include "compute/operators.h"
 #include "render/agreement.h"
 #include "render/file_contents.h"
 #include "render/version.h"
@@ -94,6 +95,8 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
                 {"partition", std::string(name_of(job.partition))},
                 {"notes", session.model().notes()}};
   m["numerics"] = session.numerics();
+  // All by now, also those chosen on the way; nothing where a machine has no choice.
+  if (const std::string kernels = session.machine().operators().algorithms(); !kernels.empty()) m["kernels"] = kernels;
   m["schedule"] = {{"evaluations", facts.video_sigmas.size() - 1},
                    {"video_sigmas", facts.video_sigmas},
                    {"audio_sigmas", facts.audio_sigmas}};

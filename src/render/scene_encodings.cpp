@@ -2,12 +2,7 @@
 
 #include <algorithm>
 
-#include "base/hash.h"
 #include "base/log.h"
-#include "media/library_versions.h"
-#include "render/file_contents.h"
-#include "scene/choices.h"
-#include "weights/identity.h"
 
 namespace h3 {
 
@@ -16,46 +11,15 @@ namespace {
 using Part = SceneEncodings::Part;
 using Json = nlohmann::ordered_json;
 
-constexpr int kKeySchema = 1;
-
 std::string_view kind_of(Part part) {
   return part == Part::text ? "text" : part == Part::pictures ? "pictures" : "sound";
-}
-
-Component encoder_of(Part part) {
-  return part == Part::text       ? Component::text_encoder
-         : part == Part::pictures ? Component::video_vae
-                                  : Component::audio_vae;
-}
-
-template <typename T>
-std::string hash_of(const std::vector<T>& values) {
-  return hash_hex(values.data(), values.size() * sizeof(T));
-}
-
-// The numerics without the stages that an encoder has nothing to do with.
-Json numerics_of(Part part, const Json& all) {
-  Json numerics = all;
-  Json stages = Json::object();
-  std::vector<std::string> own{"media"};
-  if (part == Part::text) own.insert(own.end(), {"tokenizer", "vision", "text"});
-  if (part == Part::pictures) own.emplace_back("video_encoder");
-  if (part == Part::sound) own.emplace_back("audio_encoder");
-  for (const std::string& stage : own) stages[stage] = all.at("stages").at(stage);
-  numerics["stages"] = stages;
-  numerics.erase("id");
-  return numerics;
-}
-
-bool is_shown(const MediaItem& item) {
-  return item.presented() && item.kind != MediaKind::sound;
 }
 
 }  // namespace
 
 SceneEncodings::SceneEncodings(Session& session, const SceneJob& job, const Presentation& presentation,
                                StageTimes& times)
-    : session_(session), job_(job), times_(times) {
+    : session_(session), job_(job), times_(times), keys_(session, job) {
   const auto wish = [&](Part part, std::size_t item, std::string what, std::int64_t rows) {
     Wish w;
     w.part = part;
@@ -107,68 +71,12 @@ std::vector<bool> SceneEncodings::items_to_read() const {
   return read;
 }
 
-// Frames of other scenes have no hash of their file in the job.
-std::string SceneEncodings::digest_of(const std::filesystem::path& file) {
-  std::string& digest = digests_[file.string()];
-  if (!digest.empty()) return digest;
-  const auto found = job_.contents.find(file.string());
-  digest = found != job_.contents.end() ? found->second : hash_of_file(file);
-  return digest;
-}
-
-// What the pixels of an item are made from.
-Json SceneEncodings::pictures_of(const MediaItem& item) {
-  return {{"file", digest_of(item.picture)},
-          {"kind", name_of(item.kind)},
-          {"alpha", name_of(job_.scene.alpha)},
-          {"width", item.size.width},
-          {"height", item.size.height},
-          {"covers", item.covers},
-          {"frames", item.frames}};
-}
-
-Json SceneEncodings::text_inputs(const Presentation& presentation) {
-  Json inputs{{"ids", hash_of(presentation.ids)},
-              {"tags", hash_of(presentation.tags)},
-              {"types", hash_of(presentation.types)},
-              {"positions", Json::array()},
-              {"shown", Json::array()}};
-  for (const auto& axis : presentation.positions) inputs["positions"].push_back(hash_of(axis));
-  for (const MediaItem& item : job_.media)
-    if (is_shown(item)) inputs["shown"].push_back(pictures_of(item));
-  return inputs;
-}
-
-std::string SceneEncodings::key_of(const Wish& wish, const Presentation& presentation) {
-  Json key{{"schema", kKeySchema},
-           {"kind", kind_of(wish.part)},
-           {"encoder", session_.component_identity(encoder_of(wish.part))},
-           {"config", hash_hex(config_text(session_.config()))},
-           {"numerics", numerics_of(wish.part, session_.numerics())}};
-  if (!job_.media.empty()) key["decoders"] = media_library_versions();
-  if (wish.part == Part::text) {
-    key["inputs"] = text_inputs(presentation);
-    return key.dump();
-  }
-  const MediaItem& item = job_.media[wish.item];
-  if (wish.part == Part::pictures) {
-    key["inputs"] = pictures_of(item);
-    key["inputs"]["encoded_frames"] = item.encoded_frames;
-    key["inputs"]["posterior"] = name_of(job_.scene.posterior);
-  } else {
-    key["inputs"] = {{"file", digest_of(item.sound)},
-                     {"downmix", job_.scene.downmix},
-                     {"sound_frames", item.sound_frames},
-                     {"samples", item.samples},
-                     {"latents", item.audio_latents}};
-  }
-  return key.dump();
-}
-
 void SceneEncodings::look_up(const Presentation& presentation) {
   for (std::size_t i = 0; i < wishes_.size(); ++i) {
     Wish& wish = wishes_[i];
-    wish.key = key_of(wish, presentation);
+    wish.key = wish.part == Part::text       ? keys_.text(presentation)
+               : wish.part == Part::pictures ? keys_.pictures(job_.media[wish.item])
+                                             : keys_.sound(job_.media[wish.item]);
     for (std::size_t j = 0; j < i && !wish.same_as; ++j)
       if (wishes_[j].key == wish.key) wish.same_as = j;
     if (wish.same_as) continue;
@@ -231,14 +139,9 @@ void SceneEncodings::tell() const {
 }
 
 bool SceneEncodings::files_unchanged(const Wish& wish) const {
-  const auto unchanged = [&](const std::filesystem::path& file) {
-    return hash_of_file(file) == digests_.at(file.string());
-  };
-  if (wish.part == Part::text)
-    return std::all_of(job_.media.begin(), job_.media.end(),
-                       [&](const MediaItem& item) { return !is_shown(item) || unchanged(item.picture); });
+  if (wish.part == Part::text) return keys_.shown_unchanged();
   const MediaItem& item = job_.media[wish.item];
-  return unchanged(wish.part == Part::pictures ? item.picture : item.sound);
+  return keys_.unchanged(wish.part == Part::pictures ? item.picture : item.sound);
 }
 
 void SceneEncodings::made(Part part, std::size_t item, const void* value, DType dtype,

@@ -1,18 +1,15 @@
-// What a scene needs of the encoders, each under a key of everything that decides it: the presentation and the files it
-// shows, sizes and choices, the encoder's identity, the numerics (spec/text.md 7). The first rank looks into the cache
-// and shares what it found, so that all ranks agree on what is left to encode; for what is known, no encoder is loaded
-// and no file decoded.
+// What a scene needs of the encoders: its text states, and the latents of each picture, clip and sound. The first rank
+// looks into the cache (encoding_keys.h) and shares what it found, so that all ranks agree on what is left to encode;
+// for what is known, no encoder is loaded and no file decoded.
 #pragma once
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cache/run_cache.h"
-#include "render/scene_render.h"
-#include "text/presentation.h"
+#include "render/encoding_keys.h"
 
 namespace h3 {
 
@@ -56,10 +53,6 @@ class SceneEncodings {
   Wish* find(Part part, std::size_t item);
   const Wish* find(Part part, std::size_t item) const;
   bool is_known(const Wish& wish) const { return wish.hit || wish.same_as; }
-  std::string digest_of(const std::filesystem::path& file);
-  std::string key_of(const Wish& wish, const Presentation& presentation);
-  nlohmann::ordered_json text_inputs(const Presentation& presentation);
-  nlohmann::ordered_json pictures_of(const MediaItem& item);
   bool files_unchanged(const Wish& wish) const;
   void look_up(const Presentation& presentation);
   void share();
@@ -68,8 +61,8 @@ class SceneEncodings {
   Session& session_;
   const SceneJob& job_;
   StageTimes& times_;
+  EncodingKeys keys_;
   std::vector<Wish> wishes_;
-  std::map<std::string, std::string> digests_;  // of files, as the keys have them
 };
 
 }  // namespace h3

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "checkpoint/paths.h"
+#include "render/encoding_keys.h"
 #include "render/failure_record.h"
 #include "render/job_plan.h"
 #include "render/manifest.h"
@@ -62,7 +63,21 @@ void SceneQueue::prepare() {
   };
   if (any([&](const SceneJob* job) { return has_manifest(*job); })) learn_model();
   StageTimes apart;
-  if (any([&](const SceneJob* job) { return by_files(*job) == "render"; })) s_.load_all(apart);
+  if (!any([&](const SceneJob* job) { return by_files(*job) == "render"; })) return;
+  learn_model();
+  s_.load_all(apart, texts_missing());
+}
+
+// Whether any group lacks the text states of a scene that is to be rendered. Those that are there are held, so that no
+// group comes to need the text encoder later on. Frames of other scenes are not there yet.
+bool SceneQueue::texts_missing() {
+  const auto has_text = [&](const SceneJob* job) {
+    if (by_files(*job) != "render") return true;
+    if (!job->scene.frames_taken().empty()) return false;
+    return s_.cache()->hold(EncodingKeys(s_, *job).text(present_scene(*job, s_.config(), s_.tokenizer())));
+  };
+  const bool missing = s_.first() && (!s_.cache() || !std::all_of(order_.begin(), order_.end(), has_text));
+  return s_.world().agree_max(missing ? 1 : 0) != 0;
 }
 
 void SceneQueue::run() {

@@ -50,6 +50,7 @@ class SceneQueue {
   bool has_failed(const std::string& scene) const;
   void know_model(const SceneJob& job);
   void learn_model();
+  bool texts_missing();
   std::string decide_first(const SceneJob& job, std::unique_ptr<Claim>& claim);
   void tidy(const SceneJob& job) const;
   std::string by_files(const SceneJob& job) const;

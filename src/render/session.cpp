@@ -81,6 +81,7 @@ void Session::connect() {
   for (const LinearShape& shape : linear_shapes(config(), precision_, profile_))
     if (cluster_.rank() == 0) machine().operators().prepare_linear(*queue_, shape);
   machine().operators().adopt_algorithms(world().broadcast_text(machine().operators().algorithms()));
+  kernels_ = machine().operators().algorithms();
 }
 
 void Session::make_room(std::size_t working_bytes) {
@@ -97,9 +98,10 @@ void Session::check_alone(const std::string& what) const {
   if (group_->count() > 1 && parted_) throw RunError(what + " is needed after all groups of ranks began to render");
 }
 
-void Session::load_all(StageTimes& times) {
+void Session::load_all(StageTimes& times, bool texts) {
   model_identity(times);
-  for (const Component c : {Component::text_encoder, Component::video_vae, Component::audio_vae}) weights(c, times);
+  if (texts) weights(Component::text_encoder, times);
+  for (const Component c : {Component::video_vae, Component::audio_vae}) weights(c, times);
   for (const Partition partition : expected_) {
     use_partition(partition);
     weights(Component::transformer, times);
@@ -246,7 +248,7 @@ nlohmann::ordered_json Session::numerics() const {
   j["capability"] = machine().capability();
   j["precision"] = precision_ == Precision::f32 ? "f32" : "bf16";
   j["vae_profile"] = profile_ == VaeProfile::F ? "F" : "R";
-  j["kernels"] = machine().operators().algorithms();
+  j["kernels"] = kernels_;
   j["libraries"] = machine().library_versions();
   const std::string id = hash_hex(j.dump());
   j["id"] = id;

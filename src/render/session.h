@@ -76,9 +76,9 @@ class Session {
   };
   void set_interruption(Interruption interruption) { interruption_ = std::move(interruption); }
 
-  // Reads everything that a scene can need. Collective over the world; with several groups the one place where weights
+  // Reads everything that a scene can need, the text encoder's weights only where `texts` are to be encoded. Collective over the world; with several groups the one place where weights
   // are read, since groups go through different scenes and a node's ranks fill its memory together.
-  void load_all(StageTimes& times);
+  void load_all(StageTimes& times, bool texts);
   // From here on groups of ranks go through different scenes, and nothing is collective over the world any more.
   void groups_part() { parted_ = true; }
   // A component's weights, read by the node's ranks together when first asked for. Collective over the world.
@@ -108,6 +108,8 @@ class Session {
   std::string model_fingerprint() const;
 
   // What decides the bits besides scene and weights: versions of the stages, backend, precision, kernels, libraries.
+  // The same all through a run: kernels are those that were agreed on at its start, by which libraries choose all
+  // others.
   nlohmann::ordered_json numerics() const;
 
   // Tests: what --fail asks of this rank and stage (asked_fault.h).
@@ -142,6 +144,7 @@ class Session {
   std::map<Component, std::string> component_identities_;
   std::unique_ptr<RunCache> cache_;
   std::string run_id_;
+  std::string kernels_;  // agreed on at the start
   bool parted_ = false;
   Interruption interruption_;
 

@@ -242,6 +242,7 @@ static std::string explanation(std::string_view key) {
   if (key == "scheduler") return "is called sampler here";
   if (key == "image") return "is called first_frame here, or references";
   if (key == "fps" || key == "frame_rate") return "cannot be chosen: the model makes 24 frames a second";
+  if (key == "cache") return "is an option of a run, not of a scene: --cache, or cache=off on the command line";
   if (key == "negative_prompt" || key == "guidance_scale" || key == "cfg")
     return "has no meaning: the model is distilled and runs without guidance";
   return "";

@@ -45,6 +45,25 @@ TEST(RunCache, FindsOnDiskWhatAnEarlierRunKept) {
   EXPECT_EQ(second->from, "this run");
 }
 
+TEST(RunCache, HoldsWhatItWasAskedTo) {
+  const TemporaryFolder folder;
+  cache_in(folder.path() / "c").keep(sample_entry(1));
+  RunCache cache = cache_in(folder.path() / "c");
+  EXPECT_FALSE(cache.hold(sample_key(2)));
+  EXPECT_TRUE(cache.hold(sample_key(1)));
+  EXPECT_TRUE(cache.hold(sample_key(1)));
+  EXPECT_EQ(clear_cache(folder.path() / "c").files, 1u) << "its file is not needed any more";
+  constexpr std::int64_t kFloats = 50'000'000;
+  for (const int seed : {2, 3}) cache.keep(sample_entry(seed, kFloats));
+  const auto found = cache.find(sample_key(1));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found->entry, sample_entry(1));
+  EXPECT_EQ(found->from, "disk");
+  EXPECT_TRUE(cache.hold(sample_key(3)));
+  cache.keep(sample_entry(4, kFloats));
+  EXPECT_FALSE(cache.hold(sample_key(4))) << "no more room";
+}
+
 TEST(RunCache, GoesOnWithoutAFolder) {
   const TemporaryFolder folder;
   put_bytes(folder.path() / "c", "no folder");

@@ -170,6 +170,23 @@ TEST_F(Cache, APromptUsedTwiceInABatchIsEncodedOnce) {
   }
 }
 
+TEST_F(Cache, GroupsOfRanksLoadNoEncoderWhereAllPromptsAreKnown) {
+  Json first = scene(), second = scene();
+  second["name"] = "second";
+  second["prompt"] = "A blue square moves left on a black background.";
+  const Words words_of_groups = words(Json::array({first, second}), {"--ranks-per-scene", "1"});
+  last_ = h3render(words_of_groups, 2);
+  expect_done(last_);
+  EXPECT_EQ(count_of(last_.err, "text encoder: "), 1u) << last_.err;
+  const Json before = read_json(folder() / "out" / "second.manifest.json");
+  last_ = h3render(words_of_groups, 2);
+  expect_done(last_);
+  EXPECT_EQ(count_of(last_.err, "text encoder: "), 0u) << last_.err;
+  const Json after = read_json(folder() / "out" / "second.manifest.json");
+  EXPECT_EQ(outcomes(after), all("hit"));
+  EXPECT_EQ(hashes_of(after), hashes_of(before));
+}
+
 TEST_F(Cache, APictureUsedTwiceInASceneIsEncodedOnce) {
   Json twice = scene();
   twice["references"].push_back({{"image", "picture.png"}});
