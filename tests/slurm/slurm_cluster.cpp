@@ -181,6 +181,7 @@ std::string SlurmCluster::submit(const fs::path& folder, const Words& options_an
   std::map<std::string, std::string> all = environment;
   all["SLURM_CONF"] = folder_.path() / "slurm.conf";
   all["H3RENDER"] = h3render_path();
+  all["XDG_CACHE_HOME"] = folder / "cache";  // the job outlives sbatch and its folder
   const Result result = run(words, {all, folder, 180});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return trimmed(result.out);
