@@ -12,11 +12,12 @@ the result into an exit code (1: further apart).
 Needs, in any Python 3.10 or newer (a virtual environment will do; the CUDA libraries that the wheel of torch brings
 are large and are not used):
 
-    pip install torch torchvision diffusers==0.42.1 transformers==5.24.0 accelerate safetensors numpy pillow
+    pip install torch torchvision diffusers==0.42.1 transformers==5.24.0 accelerate safetensors numpy pillow av
 
-Only what the reference pipeline has can be compared: text scenes, the Euler sampler, diffusers' noise and layout,
-pixels rounded. Two of its constants are set for small models: the shortest duration of 5 s is lifted, and the layer
-whose text states are used (50) is taken from the folder's modular_model_index.json where that names one. The model
+Only what the reference pipeline has can be compared: scenes from text, keyframes or references, the Euler sampler,
+diffusers' noise and layout, pixels rounded. The reference reads pictures with Pillow, clips and sounds with PyAV. Two
+of its constants are set for small models: the shortest duration of 5 s is lifted, and the layer whose text states are
+used (50) is taken from the folder's modular_model_index.json where that names one. The model
 must be a folder of the diffusers layout; any other (original layout, synthetic:SEED:DIR) is written as one first with
 `h3render make-model`.
 """
@@ -34,7 +35,7 @@ import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEEDS = {"torch": None, "torchvision": None, "diffusers": "0.42.1", "transformers": "5.24.0", "accelerate": None,
-         "safetensors": None, "numpy": None, "pillow": None}
+         "safetensors": None, "numpy": None, "pillow": None, "av": None}
 
 
 def stop(message):
@@ -85,22 +86,47 @@ def render(options, model, folder):
     manifests = list(folder.glob("*.manifest.json"))
     if len(manifests) != 1:
         stop(f"{folder} holds {len(manifests)} manifests, expected one")
-    return json.loads(manifests[0].read_text()), load_file(dump)
+    # Encoded conditions are part of the first rows, where the reference has them too.
+    tensors = {name: tensor for name, tensor in load_file(dump).items() if "condition" not in name}
+    return json.loads(manifests[0].read_text()), tensors
 
 
 def check_comparable(scene):
     """The reference pipeline has one sampler, one noise recipe, one layout and one rounding."""
-    for key, only in (("sampler", "euler"), ("noise", "diffusers"), ("layout", "diffusers"), ("quantize", "round")):
-        if scene[key] != only:
+    for key, only in (("sampler", "euler"), ("noise", "diffusers"), ("layout", "diffusers"), ("quantize", "round"),
+                      ("reference_size", "full"), ("posterior", "sample42"), ("alpha", "drop")):
+        if scene.get(key, only) != only:
             stop(f"{key}={scene[key]}: the reference pipeline has only {only}")
-    for key in ("first_frame", "last_frame", "references"):
-        if key in scene:
-            stop(f"{key}: only scenes from text are compared")
     if scene["frames"] < 22:
         stop(f"frames={scene['frames']}: the reference pipeline decodes no fewer than 22")
 
 
-def open_reference(model):
+def workflow_of(scene):
+    if "references" in scene:
+        return "ref2va"
+    return "fl2va" if "first_frame" in scene or "last_frame" in scene else "t2va"
+
+
+def media_of(scene):
+    """The pictures, clips and sounds of the scene as the reference pipeline's arguments."""
+    from diffusers.modular_pipelines import minimax_h3
+    from diffusers.utils import load_image
+    media = {name: load_image(scene[key]) for key, name in (("first_frame", "image"), ("last_frame", "last_image"))
+             if key in scene}
+    kinds = {"image": minimax_h3.MiniMaxH3ImageReference, "video": minimax_h3.MiniMaxH3VideoReference,
+             "audio": minimax_h3.MiniMaxH3AudioReference}
+    references = []
+    for reference in scene.get("references", []):
+        kind = next(kind for kind in kinds if kind in reference)
+        references.append(kinds[kind].from_file(reference[kind]))
+        if not reference.get("soundtrack", True):
+            references[-1].audio = references[-1].sample_rate = None
+    if references:
+        media["references"] = references
+    return media
+
+
+def open_reference(model, workflow):
     """diffusers' pipeline with all components in float32 and the two constants set."""
     import torch
     from diffusers import ModularPipeline
@@ -114,7 +140,7 @@ def open_reference(model):
     MiniMaxH3ModularPipeline.min_duration = property(lambda self: 0.0)
     if "text_encoder_layer" in index:
         MiniMaxH3ModularPipeline.text_encoder_layer = property(lambda self: index["text_encoder_layer"])
-    pipeline = ModularPipeline.from_pretrained(str(model), workflow="t2va")
+    pipeline = ModularPipeline.from_pretrained(str(model), workflow=workflow)
     # The index of a folder may name a repository; every component comes from the folder itself.
     pipeline.load_components(dtype=torch.float32, pretrained_model_name_or_path=str(model), local_files_only=True)
     pipeline.set_progress_bar_config(disable=True)
@@ -144,11 +170,17 @@ def reference(model, manifest):
     scene = manifest["scene"]
     tensors, step = {}, 0
 
-    def keep(name, state):
-        tensors[f"rows.{name}.video"] = state.latents.float().numpy().copy()
-        tensors[f"rows.{name}.audio"] = state.audio_latents.float().numpy().copy()
+    def keep(name, state, past_conditions=False):
+        video = state.num_condition_video_rows if past_conditions else 0
+        audio = state.num_condition_audio_rows if past_conditions else 0
+        tensors[f"rows.{name}.video"] = state.latents[video:].float().numpy().copy()
+        tensors[f"rows.{name}.audio"] = state.audio_latents[audio:].float().numpy().copy()
 
-    class RecordingDenoiser(denoise.MiniMaxH3LoopDenoiser):
+    workflow = workflow_of(scene)
+    loop, denoiser = ((denoise.MiniMaxH3Ref2VADenoiseStep, denoise.MiniMaxH3Ref2VALoopDenoiser)
+                      if workflow == "ref2va" else (denoise.MiniMaxH3DenoiseStep, denoise.MiniMaxH3LoopDenoiser))
+
+    class RecordingDenoiser(denoiser):
         def __call__(self, components, block_state, i, t):
             if i == 0:
                 keep("initial", block_state)
@@ -157,15 +189,15 @@ def reference(model, manifest):
     class RecordingUpdate(denoise.MiniMaxH3LoopSchedulerStep):
         def __call__(self, components, block_state, i, t):
             result = super().__call__(components, block_state, i=i, t=t)
-            keep(f"step{i + 1}", block_state)
+            keep(f"step{i + 1}", block_state, past_conditions=True)
             return result
 
-    denoise.MiniMaxH3DenoiseStep.block_classes = [RecordingDenoiser, RecordingUpdate]
-    pipeline = open_reference(model)
+    loop.block_classes = [RecordingDenoiser, RecordingUpdate]
+    pipeline = open_reference(model, workflow)
     set_schedules(pipeline, scene, manifest["schedule"])
     state = pipeline(prompt=scene["prompt"], height=scene["height"], width=scene["width"],
                      num_frames=scene["frames"], num_inference_steps=manifest["schedule"]["evaluations"] + 1,
-                     generator=torch.Generator().manual_seed(scene["seed"]), output_type="np")
+                     generator=torch.Generator().manual_seed(scene["seed"]), output_type="np", **media_of(scene))
     tensors["text"] = state.get("prompt_embeds")[0].float().numpy()
     tensors["frames"] = np.round(np.asarray(state.get("videos")[0]) * 255).astype(np.uint8)
     tensors["pcm"] = state.get("audio")[0].float().numpy()
