@@ -76,8 +76,9 @@ class Session {
   };
   void set_interruption(Interruption interruption) { interruption_ = std::move(interruption); }
 
-  // Reads everything that a scene can need, the text encoder's weights only where `texts` are to be encoded. Collective over the world; with several groups the one place where weights
-  // are read, since groups go through different scenes and a node's ranks fill its memory together.
+  // Reads everything that a scene can need, the text encoder's weights only where `texts` are to be encoded. Collective
+  // over the world; with several groups the one place where weights are read, since groups go through different scenes
+  // and a node's ranks fill its memory together.
   void load_all(StageTimes& times, bool texts);
   // From here on groups of ranks go through different scenes, and nothing is collective over the world any more.
   void groups_part() { parted_ = true; }

@@ -25,8 +25,8 @@ struct Result {
 struct Surroundings {
   // Beside the test's own. Unless it names another XDG_CACHE_HOME, nothing that earlier runs encoded is found.
   std::map<std::string, std::string> environment;
-  std::filesystem::path folder = ".";              // to start in
-  double limit = 180;                              // seconds; the run is killed then
+  std::filesystem::path folder = ".";  // to start in
+  double limit = 180;                  // seconds; the run is killed then
 };
 
 class Process {
