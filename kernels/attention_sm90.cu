@@ -62,12 +62,8 @@ bool encode(CUtensorMap& map, const void* data, int rows, const AttentionSm90Arg
                                     {kSlab, box_rows, box_slabs, 1});
 }
 
-int divide_up(int a, int b) {
-  return (a + b - 1) / b;
-}
-
 std::int64_t units_of(const AttentionSm90Args& args, int sequences) {
-  return std::int64_t{divide_up(args.rows_q, kBlocks * kTileRows)} * args.heads * sequences;
+  return std::int64_t{kernels::divide_up(args.rows_q, kBlocks * kTileRows)} * args.heads * sequences;
 }
 
 bool usable(const void* data, int rows, int heads, const AttentionSm90Strides& stride) {
@@ -119,25 +115,11 @@ cudaError_t launch(const AttentionSm90Args& args, int sequences, bool sanitize, 
   problem.heads = args.heads;
   problem.sequences = sequences;
   problem.sanitize = sanitize;
-  problem.key_tiles = divide_up(args.rows_k, Kind::kTileKeys);
-  problem.units_per_head = divide_up(args.rows_q, kBlocks * kTileRows);
+  problem.key_tiles = kernels::divide_up(args.rows_k, Kind::kTileKeys);
+  problem.units_per_head = kernels::divide_up(args.rows_q, kBlocks * kTileRows);
   problem.scale_log2 = args.scale * 1.44269504088896341f;
-  if (const cudaError_t error = cudaFuncSetAttribute(attention_kernel<Kind>,
-                                                     cudaFuncAttributeMaxDynamicSharedMemorySize, Kind::kSharedBytes)) {
-    return error;
-  }
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {kBlocks, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim =
-      static_cast<unsigned>(kBlocks * std::min<std::int64_t>(units_of(args, sequences), processors / kBlocks));
-  config.blockDim = kThreads;
-  config.dynamicSmemBytes = Kind::kSharedBytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, attention_kernel<Kind>, q, k, v, problem);
+  return kernels::launch_clusters({kBlocks, kThreads, Kind::kSharedBytes, units_of(args, sequences), processors},
+                                  stream, attention_kernel<Kind>, q, k, v, problem);
 }
 
 }  // namespace

@@ -88,15 +88,7 @@ struct Shared {
 };
 
 // A place in the ring. Producer and consumers walk it in one order: key tile j, then value tile j - 1.
-struct RingPlace {
-  std::uint32_t slot = 0, phase = 0;
-  __device__ __forceinline__ void advance() {
-    if (++slot == kSlots) {
-      slot = 0;
-      phase ^= 1;
-    }
-  }
-};
+using RingPlace = sm90::RingPlace<kSlots>;
 
 // Units in head-major order, so that the blocks at work at one time share their keys in the L2 cache.
 struct Units {

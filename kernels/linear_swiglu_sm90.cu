@@ -2,8 +2,6 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-
 #include "kernels/launch.h"
 #include "kernels/linear_swiglu_sm90_block.cuh"
 #include "kernels/sm90_host.h"
@@ -42,10 +40,6 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 constexpr int kMostRows = 1 << 30;
 
-int divide_up(std::int64_t a, int b) {
-  return static_cast<int>((a + b - 1) / b);
-}
-
 bool well_formed(const Matrix& x, const Matrix& weight, const Vector& bias, const Matrix& y) {
   for (const Matrix* m : {&x, &weight, &y})
     if (m->type != Element::f16 || !wide(*m) || m->rows > kMostRows) return false;
@@ -82,21 +76,8 @@ cudaError_t linear_swiglu_sm90(const Matrix& x, const Matrix& weight, const Vect
                         static_cast<int>(x.columns / kDepth),
                         divide_up(y.rows, kClusterRows),
                         static_cast<int>(y.columns / kTileOutputs)};
-  if (const cudaError_t error =
-          cudaFuncSetAttribute(linear_swiglu_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes))
-    return error;
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {kBlocks, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim =
-      static_cast<unsigned>(kBlocks * std::min(problem.row_tiles * problem.column_tiles, processors / kBlocks));
-  config.blockDim = kThreads;
-  config.dynamicSmemBytes = kSharedBytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, linear_swiglu_kernel, x_map, weight_map, problem);
+  return launch_clusters({kBlocks, kThreads, kSharedBytes, problem.row_tiles * problem.column_tiles, processors},
+                         stream, linear_swiglu_kernel, x_map, weight_map, problem);
 }
 
 }  // namespace h3::kernels

@@ -59,15 +59,7 @@ struct Shared {
   }
 };
 
-struct RingPlace {
-  std::uint32_t slot = 0, phase = 0;
-  __device__ __forceinline__ void advance() {
-    if (++slot == kSlots) {
-      slot = 0;
-      phase ^= 1;
-    }
-  }
-};
+using RingPlace = sm90::RingPlace<kSlots>;
 
 // Cluster tiles: bands of row tiles, within a band column after column.
 struct Units {

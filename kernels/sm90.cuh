@@ -301,4 +301,17 @@ __device__ __forceinline__ int thread_number() {
   return t;
 }
 
+// ---- rings of slots in shared memory, which a producer fills and consumers free in one order
+
+template <int kSlots>
+struct RingPlace {
+  std::uint32_t slot = 0, phase = 0;
+  __device__ __forceinline__ void advance() {
+    if (++slot == kSlots) {
+      slot = 0;
+      phase ^= 1;
+    }
+  }
+};
+
 }  // namespace h3::kernels::sm90
