@@ -17,9 +17,8 @@ are large and are not used):
 Only what the reference pipeline has can be compared: scenes from text, keyframes or references, the Euler sampler,
 diffusers' noise and layout, pixels rounded. The reference reads pictures with Pillow, clips and sounds with PyAV. Two
 of its constants are set for small models: the shortest duration of 5 s is lifted, and the layer whose text states are
-used (50) is taken from the folder's modular_model_index.json where that names one. The model
-must be a folder of the diffusers layout; any other (original layout, synthetic:SEED:DIR) is written as one first with
-`h3render make-model`.
+used (50) is taken from the folder's modular_model_index.json where that names one. The model must be a folder of the
+diffusers layout; any other (original layout, synthetic:SEED:DIR) is written as one first with `h3render make-model`.
 """
 import argparse
 import importlib.metadata
@@ -107,7 +106,23 @@ def workflow_of(scene):
     return "fl2va" if "first_frame" in scene or "last_frame" in scene else "t2va"
 
 
-def media_of(scene):
+def accurate_frames(path):
+    """The frames of a clip in RGB as h3render has them: chroma interpolated, rounded, the same on every processor."""
+    import av
+    import numpy as np
+    with av.open(path) as container:
+        stream, graph = container.streams.video[0], av.filter.Graph()
+        graph.link_nodes(graph.add_buffer(template=stream, time_base=stream.time_base),
+                         graph.add("scale", "flags=bicubic+accurate_rnd+full_chroma_int+bitexact"),
+                         graph.add("format", "rgb24"), graph.add("buffersink")).configure()
+        frames = []
+        for frame in container.decode(stream):
+            graph.push(frame)
+            frames.append(graph.pull().to_ndarray())
+    return np.stack(frames)
+
+
+def media_of(scene, accurate_clips):
     """The pictures, clips and sounds of the scene as the reference pipeline's arguments."""
     from diffusers.modular_pipelines import minimax_h3
     from diffusers.utils import load_image
@@ -119,6 +134,8 @@ def media_of(scene):
     for reference in scene.get("references", []):
         kind = next(kind for kind in kinds if kind in reference)
         references.append(kinds[kind].from_file(reference[kind]))
+        if kind == "video" and accurate_clips:
+            references[-1].frames = accurate_frames(reference[kind])
         if not reference.get("soundtrack", True):
             references[-1].audio = references[-1].sample_rate = None
     if references:
@@ -162,7 +179,7 @@ def set_schedules(pipeline, scene, schedule):
     use(pipeline.audio_scheduler, schedule["audio_sigmas"])
 
 
-def reference(model, manifest):
+def reference(model, manifest, accurate_clips):
     """The tensors of the program's dump as the reference pipeline makes them."""
     import numpy as np
     import torch
@@ -197,7 +214,8 @@ def reference(model, manifest):
     set_schedules(pipeline, scene, manifest["schedule"])
     state = pipeline(prompt=scene["prompt"], height=scene["height"], width=scene["width"],
                      num_frames=scene["frames"], num_inference_steps=manifest["schedule"]["evaluations"] + 1,
-                     generator=torch.Generator().manual_seed(scene["seed"]), output_type="np", **media_of(scene))
+                     generator=torch.Generator().manual_seed(scene["seed"]), output_type="np",
+                     **media_of(scene, accurate_clips))
     tensors["text"] = state.get("prompt_embeds")[0].float().numpy()
     tensors["frames"] = np.round(np.asarray(state.get("videos")[0]) * 255).astype(np.uint8)
     tensors["pcm"] = state.get("audio")[0].float().numpy()
@@ -263,6 +281,8 @@ def parse_arguments():
     parser.add_argument("--ranks", type=int, default=1, help="ranks that render (default 1)")
     parser.add_argument("--threads", type=int, default=0, help="threads of the reference (default: PyTorch's)")
     parser.add_argument("--keep", metavar="DIR", help="leave both sides' tensors in this folder")
+    parser.add_argument("--accurate-clips", action="store_true",
+                        help="the reference takes clips in the program's conversion to RGB, not in PyAV's quick one")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--min-psnr", type=float, metavar="DB", help="exit code 1 where the frames are further apart")
     parser.add_argument("--min-snr", type=float, metavar="DB", help="exit code 1 where the samples are further apart")
@@ -292,7 +312,7 @@ def main():
         manifest, ours = render(options, model, folder)
         check_comparable(manifest["scene"])
         start = time.monotonic()
-        theirs = reference(model, manifest)
+        theirs = reference(model, manifest, options.accurate_clips)
         print(f"reference: {time.monotonic() - start:.1f} s", file=sys.stderr)
         if options.keep:
             save_file(theirs, folder / "reference.safetensors")
