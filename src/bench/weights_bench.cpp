@@ -50,7 +50,8 @@ class WeightsBench {
       : bench_(bench),
         component_(component),
         table_(table),
-        memory_(make_node_memory(bench.session().cluster().node_comm(), bench.session().options().scratch)) {}
+        memory_(
+            make_node_memory(bench.session().cluster().node_comm(), {.scratch = bench.session().options().scratch})) {}
 
   void run() {
     Session& s = bench_.session();

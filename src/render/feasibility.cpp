@@ -12,12 +12,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::uint64_t free_of(const fs::path& folder) {
-  std::error_code error;
-  const fs::space_info space = fs::space(folder, error);
-  return error ? 0 : static_cast<std::uint64_t>(space.available);
-}
-
 std::uint64_t whole(double bytes) {
   return static_cast<std::uint64_t>(bytes);
 }
@@ -55,7 +49,8 @@ BatchNeeds needs_of(Session& s, const SceneJobs& jobs) {
   std::uint64_t rank = 0;
   for (const RankPlan& p : plan.ranks) rank = std::max(rank, whole(p.activation_bytes + p.decode_bytes));
   const auto node_ranks = static_cast<std::uint64_t>(s.cluster().node_size());
-  needs.weights = whole(plan.node_weight_bytes);
+  const bool grouped = static_cast<std::size_t>(s.cluster().size()) > s.row_shares().size();
+  needs.weights = whole(grouped ? plan.node_weight_bytes : plan.node_passing_bytes);
   needs.shared = node_ranks > 1;
   const bool on_gpu = s.machine().place() == Place::device;
   needs.host = on_gpu ? 0 : rank * node_ranks;
@@ -93,10 +88,10 @@ std::string check_feasible(Session& session, const SceneJobs& jobs) {
   NodeRoom room;
   room.host = host.available;
   room.host_limit = host.limit;
-  room.shared = free_of("/dev/shm");
-  room.scratch = o.scratch.empty() ? 0 : free_of(o.scratch);
+  room.shared = free_space("/dev/shm");
+  room.scratch = o.scratch.empty() ? 0 : free_space(o.scratch);
   room.device = session.machine().free_memory();
-  room.disk = free_of(o.output);
+  room.disk = free_space(o.output);
   const Verdict verdict = judge(needs, room);
   if (verdict.refusal.empty()) return verdict.warning;
   throw UserError(session.cluster().host(), "largest scene", needs.largest, verdict.refusal);

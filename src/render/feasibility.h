@@ -14,7 +14,7 @@ namespace h3 {
 // Bytes that a node needs for the scenes that are left to render.
 struct BatchNeeds {
   std::string largest;            // the scene with the longest sequence; "": none is left
-  std::uint64_t weights = 0;      // the node's one copy
+  std::uint64_t weights = 0;      // the node's one copy, of the components that must be there at once
   bool shared = false;            // several ranks share it
   std::uint64_t host = 0;         // beside the weights, of all ranks of the node
   std::uint64_t device = 0;       // of the rank with most, without blocks that may be streamed; 0 on CPUs

@@ -46,9 +46,10 @@ struct RunOptions {
   std::string claimed = "wait";          // wait, leave
   bool keep_going = false;
   std::string dump;
-  std::string scratch;      // "" or a folder for what does not fit into /dev/shm
-  std::string fail;         // tests: render/asked_fault.h
-  std::string write_fault;  // tests: checkpoint/write_hooks.h
+  std::string scratch;                // "" or a folder for what does not fit into memory
+  std::string host_reserve = "auto";  // auto, GiB
+  std::string fail;                   // tests: render/asked_fault.h
+  std::string write_fault;            // tests: checkpoint/write_hooks.h
 };
 
 struct RunOptionHelp {

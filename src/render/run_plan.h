@@ -52,6 +52,7 @@ struct RunPlan {
   std::vector<RankPlan> ranks;
   double step_flops = 0, total_flops = 0, decode_flops = 0;
   double node_weight_bytes = 0;      // all components in the node's one copy
+  double node_passing_bytes = 0;     // the most of them at once, where they pass through memory (--host-reserve)
   double frames_bytes = 0;           // decoded frames, 8 bits
   double exchange_buffer_bytes = 0;  // of the rank with most
 };

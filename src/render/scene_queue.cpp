@@ -148,7 +148,7 @@ bool SceneQueue::visit(const SceneJob& job) {
     announce(job);
     control_.scene_begins();
     ++rendered_;
-    auto writer = render_scene({s_, progress_, control_, idle_}, with_links(job, decision.links), claim);
+    auto writer = render_scene({s_, progress_, control_, idle_, writer_.get()}, with_links(job, decision.links), claim);
     finish_writing();
     writer_ = std::move(writer);
   } catch (const SceneError& e) {

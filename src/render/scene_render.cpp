@@ -39,6 +39,7 @@ class SceneRender {
         progress_(surroundings.progress),
         control_(surroundings.control),
         idle_(surroundings.idle),
+        before_(surroundings.before),
         claim_(claim),
         dump_(s_.first() ? s_.options().dump : "") {
     facts_.warnings = job.warnings;
@@ -326,7 +327,7 @@ class SceneRender {
   std::unique_ptr<SceneWriter> decode(const LatentState& latents) {
     const WeightSet& video_weights = s_.weights(Component::video_vae, times_);
     std::unique_ptr<SceneWriter> writer;
-    if (s_.first()) writer = std::make_unique<SceneWriter>(s_, job_, frame_budget());
+    if (s_.first()) writer = std::make_unique<SceneWriter>(s_, job_, frame_budget(), before_);
     decode_frames(video_weights, latents, writer.get());
     decode_sound(latents, writer.get());
     idle_.work_ends();
@@ -396,6 +397,7 @@ class SceneRender {
   Progress& progress_;
   RunControl& control_;
   IdleTime& idle_;
+  const SceneWriter* before_;
   std::unique_ptr<Claim>& claim_;
   Dump dump_;
   StageTimes times_;

@@ -35,6 +35,7 @@ struct SceneSurroundings {
   Progress& progress;
   RunControl& control;
   IdleTime& idle;
+  const SceneWriter* before;  // of the scene before, on the first rank, where it may still be at work
 };
 
 // Renders one scene into the session's output folder and returns, on the first rank, what still writes its files; it

@@ -14,9 +14,9 @@ std::size_t frame_budget() {
   return static_cast<std::size_t>(host_memory().available / 4);
 }
 
-SceneWriter::SceneWriter(const Session& session, const SceneJob& job, std::size_t budget)
-    : session_(session), name_(job.scene.name), budget_(budget), outputs_(session.options().output, job) {
-  thread_ = start_helper_thread([this] { run(); });
+SceneWriter::SceneWriter(const Session& session, const SceneJob& job, std::size_t budget, const SceneWriter* before)
+    : session_(session), name_(job.scene.name), budget_(budget), before_(before) {
+  thread_ = start_helper_thread([this, job] { run(job); });
 }
 
 SceneWriter::~SceneWriter() {
@@ -61,15 +61,21 @@ bool SceneWriter::done() const {
   return done_;
 }
 
-std::string SceneWriter::wait() {
+void SceneWriter::settle() const {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_; });
+}
+
+std::string SceneWriter::wait() {
+  settle();
   if (broken_) std::rethrow_exception(broken_);
   return error_;
 }
 
-void SceneWriter::run() {
+void SceneWriter::run(const SceneJob& job) {
   try {
+    if (before_) before_->settle();
+    outputs_.emplace(session_.options().output, job);
     write();
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -84,7 +90,7 @@ void SceneWriter::write() {
   while (true) {
     changed_.wait(lock, [&] { return dropped_ || finished_ || !pieces_.empty(); });
     if (dropped_) {
-      outputs_.discard();
+      outputs_->discard();
       return;
     }
     if (pieces_.empty()) break;
@@ -108,9 +114,9 @@ void SceneWriter::write() {
 void SceneWriter::take(const Piece& piece) {
   const Tensor values(const_cast<char*>(piece.bytes.data()), piece.shape, piece.dtype);
   if (piece.dtype == DType::u8)
-    outputs_.add_frames(piece.first, values);
+    outputs_->add_frames(piece.first, values);
   else
-    outputs_.add_audio(values);
+    outputs_->add_audio(values);
 }
 
 // The manifest is written last: a scene with a manifest is complete.
@@ -119,13 +125,13 @@ std::string SceneWriter::finish(FinishedScene& scene) {
   std::string error;
   try {
     if (scene.claim && !scene.claim->still_mine()) throw SceneError(name_ + ": another run took this scene over");
-    error = outputs_.finish();
+    error = outputs_->finish();
     if (!error.empty()) throw SceneError(error);
     scene.dump.write();
-    scene.manifest["hashes"].update({{"frames", outputs_.hashes().frames},
-                                     {"audio", outputs_.hashes().audio},
-                                     {"each_frame", outputs_.hashes().each_frame}});
-    scene.manifest["files"] = outputs_.files();
+    scene.manifest["hashes"].update({{"frames", outputs_->hashes().frames},
+                                     {"audio", outputs_->hashes().audio},
+                                     {"each_frame", outputs_->hashes().each_frame}});
+    scene.manifest["files"] = outputs_->files();
     timer.stop();
     const nlohmann::json seconds = scene.times.json();
     scene.manifest["seconds"] = seconds;
@@ -141,7 +147,7 @@ std::string SceneWriter::finish(FinishedScene& scene) {
   } catch (const SceneError& e) {
     error = e.what();
   }
-  outputs_.discard();
+  outputs_->discard();
   scene.checkpoints->finish();
   record_failure(session_, name_, error);
   return error;

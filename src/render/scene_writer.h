@@ -1,6 +1,7 @@
 // Encodes and writes one scene's files on a thread of its own, in host memory alone, so that the ranks go on with the
 // next scene meanwhile. It holds the scene's claim and checkpoints until the manifest is written: at any moment the
 // scene is either complete or can be gone on with. Frames wait in memory up to a budget; then decoding waits for them.
+// One scene is written after the other: what one that does not fit leaves behind is gone before the next needs room.
 #pragma once
 
 #include <condition_variable>
@@ -32,8 +33,8 @@ struct FinishedScene {
 
 class SceneWriter {
  public:
-  // `budget`: bytes of frames that may wait.
-  SceneWriter(const Session& session, const SceneJob& job, std::size_t budget);
+  // `budget`: bytes of frames that may wait. `before`, which outlives this one, is written first (may be null).
+  SceneWriter(const Session& session, const SceneJob& job, std::size_t budget, const SceneWriter* before);
   // Without complete(): drops the frames that wait and leaves no file behind.
   ~SceneWriter();
   SceneWriter(const SceneWriter&) = delete;
@@ -48,7 +49,9 @@ class SceneWriter {
   void complete(FinishedScene scene);
   // Whether the thread is through with everything.
   bool done() const;
-  // Waits for that; the error that the scene failed with, or "". Rethrows what no scene can be blamed for.
+  // Waits for that.
+  void settle() const;
+  // The same; the error that the scene failed with, or "". Rethrows what no scene can be blamed for.
   std::string wait();
 
  private:
@@ -59,7 +62,7 @@ class SceneWriter {
     std::vector<char> bytes;
   };
   void add(std::int64_t first, const Tensor& values);
-  void run();
+  void run(const SceneJob& job);
   void write();
   void take(const Piece& piece);
   std::string finish(FinishedScene& scene);
@@ -67,9 +70,10 @@ class SceneWriter {
   const Session& session_;
   std::string name_;
   std::size_t budget_;
-  SceneOutputs outputs_;  // the thread's
+  const SceneWriter* before_;
+  std::optional<SceneOutputs> outputs_;  // the thread's
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::condition_variable changed_;
   std::deque<Piece> pieces_;
   std::size_t waiting_bytes_ = 0;
   std::optional<FinishedScene> finished_;

@@ -9,11 +9,13 @@
 #include "render/asked_fault.h"
 #include "render/cache_options.h"
 #include "render/claim_record.h"
+#include "render/host_reserve.h"
 #include "render/linear_shapes.h"
 #include "render/numerics.h"
 #include "render/partition_use.h"
 #include "render/progress.h"
 #include "render/scene_jobs.h"
+#include "weights/host_memory.h"
 #include "weights/identity.h"
 #include "weights/worker_threads.h"
 
@@ -67,7 +69,8 @@ const Tokenizer& Session::tokenizer() {
 }
 
 void Session::connect() {
-  weight_memory_ = make_node_memory(cluster_.node_comm(), options_.scratch);
+  weight_memory_ = make_node_memory(cluster_.node_comm(),
+                                    {.scratch = options_.scratch, .reserve = host_reserve(options_, host_memory())});
   group_ = std::make_unique<RankGroup>(cluster_, static_cast<int>(row_shares_.size()));
   link_ = connect_ranks(cluster_, *group_, device_, options_);
   if (group_->count() > 1) log_for_group(group_->name(), first());
@@ -114,10 +117,8 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
   check_alone(std::string(name_of(component)));
   StageTimer timer(times, "load");
   fail_if_asked("load");
-  LoadOptions load;
-  load.precision = precision_;
-  load.vae_profile = profile_;
-  load.partition = partition_;
+  make_host_room(component);
+  LoadOptions load = load_options();
   load.stopped = interruption_.wanted;
   if (options_.page_lock == "on")
     load.filled = [&](const WeightBlock& block) {
@@ -132,6 +133,40 @@ const WeightSet& Session::weights(Component component, StageTimes& times) {
     spdlog::info("{}: {} in {} ({}/s)", name_of(component), bytes_text(static_cast<double>(set.bytes())),
                  duration_text(seconds), bytes_text(static_cast<double>(set.bytes()) / std::max(seconds, 1e-6)));
   return set;
+}
+
+// Too little on any node counts for all of them, since all read a component together.
+bool Session::lacks_host_room(std::uint64_t bytes) {
+  const HostMemory host = host_memory();
+  std::uint64_t free = host.available - std::min(host.available, host_reserve(options_, host));
+  if (cluster_.node_size() > 1) free = std::min(free, free_space("/dev/shm"));
+  return world().agree_max(free < bytes ? 1 : 0) != 0;
+}
+
+void Session::make_host_room(Component component) {
+  // With a scratch folder all stay where they are; of several groups each may need any of them at any time.
+  if (group_->count() > 1 || !options_.scratch.empty()) return;
+  const std::uint64_t bytes = plan_memory(plan_component(config(), component), load_options()).bytes;
+  if (!lacks_host_room(bytes)) return;
+  std::string dropped = other_transformer_ ? ", the other transformer" : "";
+  other_transformer_.reset();
+  for (const Component c : {Component::text_encoder, Component::transformer}) {
+    if (c == component || !weights_.contains(c)) continue;
+    if (c == Component::transformer) transformer_.reset();
+    weights_.erase(c);
+    dropped += fmt::format(", {}", name_of(c));
+  }
+  if (!dropped.empty() && cluster_.rank() == 0)
+    spdlog::info("{} takes {} of host memory, which leave too little beside what was there: dropped{}",
+                 name_of(component), bytes_in_words(bytes), dropped.substr(1));
+}
+
+LoadOptions Session::load_options() const {
+  LoadOptions load;
+  load.precision = precision_;
+  load.vae_profile = profile_;
+  load.partition = partition_;
+  return load;
 }
 
 void Session::await_page_locks() {

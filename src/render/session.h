@@ -118,6 +118,10 @@ class Session {
 
  private:
   void check_alone(const std::string& what) const;
+  // Drops what can be read again from host memory where `component` would take its reserve. Collective over the world.
+  void make_host_room(Component component);
+  bool lacks_host_room(std::uint64_t bytes);
+  LoadOptions load_options() const;
   void use_partition(Partition partition);
 
   Cluster& cluster_;

@@ -66,6 +66,12 @@ HostMemory host_memory() {
   return memory;
 }
 
+std::uint64_t free_space(const fs::path& folder) {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  return error ? 0 : static_cast<std::uint64_t>(space.available);
+}
+
 std::string bytes_in_words(std::uint64_t bytes) {
   const double value = static_cast<double>(bytes);
   if (value >= 0x1p30) return fmt::format("{:.1f} GiB", value / 0x1p30);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace h3 {
@@ -13,6 +14,9 @@ struct HostMemory {
   std::string limit;                       // what bounds it, "the host" or the control group's name
 };
 HostMemory host_memory();
+
+// Bytes that a file system still takes; 0 where it cannot be asked.
+std::uint64_t free_space(const std::filesystem::path& folder);
 
 // Bytes in words: "61.7 GiB".
 std::string bytes_in_words(std::uint64_t bytes);

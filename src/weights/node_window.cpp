@@ -161,14 +161,15 @@ class PrivateMemory : public WeightMemory {
 
 class NodeMemory : public WeightMemory {
  public:
-  NodeMemory(std::unique_ptr<NodeGroup> group, fs::path scratch, fs::path shm)
-      : group_(std::move(group)), scratch_(std::move(scratch)), shm_(std::move(shm)) {}
+  NodeMemory(std::unique_ptr<NodeGroup> group, MemoryPlaces places)
+      : group_(std::move(group)), places_(std::move(places)) {}
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
 
   std::shared_ptr<WeightBlock> allocate(std::size_t bytes, std::string_view what) override {
     // A single rank needs no name for its memory, and then /dev/shm may be as small as it likes.
-    if (bytes == 0 || (size() == 1 && shortage(bytes).empty())) return make_private_memory()->allocate(bytes, what);
+    if (bytes == 0 || (size() == 1 && shortage(bytes + reserve()).empty()))
+      return make_private_memory()->allocate(bytes, what);
     SegmentFile file;
     std::string problem = rank() == 0 ? create(file, bytes) : "";
     if (!problem.empty()) problem = needs(what, bytes) + ", and there is no room for it: " + problem;
@@ -180,7 +181,7 @@ class NodeMemory : public WeightMemory {
     if (problem.empty()) {
       try {
         const fs::path folder = fs::path(path).parent_path();
-        block = std::make_shared<MappedBlock>(file.fd(), bytes, folder.string(), folder != shm_);
+        block = std::make_shared<MappedBlock>(file.fd(), bytes, folder.string(), folder != places_.shm);
       } catch (const UserError& e) {
         problem = e.what();
       }
@@ -197,18 +198,20 @@ class NodeMemory : public WeightMemory {
   }
 
  private:
+  std::size_t reserve() const { return places_.scratch.empty() ? 0 : places_.reserve; }
+
   // Tries shared memory, then scratch; the reasons why neither will do.
   std::string create(SegmentFile& file, std::size_t bytes) const {
-    std::string reasons = shortage(bytes);
+    std::string reasons = shortage(bytes + reserve());
     if (reasons.empty()) {
-      reasons = file.create(shm_, bytes);
+      reasons = file.create(places_.shm, bytes);
       if (reasons.empty()) return "";
-      reasons = fmt::format("{}: {}", shm_.string(), reasons);
+      reasons = fmt::format("{}: {}", places_.shm.string(), reasons);
     }
-    if (scratch_.empty()) return reasons + "; --scratch FOLDER takes it on a disk instead";
+    if (places_.scratch.empty()) return reasons + "; --scratch FOLDER takes it on a disk instead";
     file.remove();
-    const std::string reason = file.create(scratch_, bytes);
-    return reason.empty() ? "" : fmt::format("{}; {}: {}", reasons, scratch_.string(), reason);
+    const std::string reason = file.create(places_.scratch, bytes);
+    return reason.empty() ? "" : fmt::format("{}; {}: {}", reasons, places_.scratch.string(), reason);
   }
 
   // The first rank's problem, on every rank.
@@ -218,7 +221,7 @@ class NodeMemory : public WeightMemory {
   }
 
   std::unique_ptr<NodeGroup> group_;
-  fs::path scratch_, shm_;
+  MemoryPlaces places_;
 };
 
 class MpiNodeGroup : public NodeGroup {
@@ -261,13 +264,12 @@ std::unique_ptr<WeightMemory> make_private_memory() {
   return std::make_unique<PrivateMemory>();
 }
 
-std::unique_ptr<WeightMemory> make_node_memory(std::unique_ptr<NodeGroup> group, const fs::path& scratch,
-                                               const fs::path& shm) {
-  return std::make_unique<NodeMemory>(std::move(group), scratch, shm);
+std::unique_ptr<WeightMemory> make_node_memory(std::unique_ptr<NodeGroup> group, const MemoryPlaces& places) {
+  return std::make_unique<NodeMemory>(std::move(group), places);
 }
 
-std::unique_ptr<WeightMemory> make_node_memory(MPI_Comm node, const fs::path& scratch) {
-  return make_node_memory(std::make_unique<MpiNodeGroup>(node), scratch);
+std::unique_ptr<WeightMemory> make_node_memory(MPI_Comm node, const MemoryPlaces& places) {
+  return make_node_memory(std::make_unique<MpiNodeGroup>(node), places);
 }
 
 }  // namespace h3

@@ -54,11 +54,17 @@ class NodeGroup {
   virtual std::vector<std::string> gather(std::string_view text) = 0;
 };
 
-// Shared memory of a node's ranks, in /dev/shm (or `shm`), or in a file below `scratch` where that is too small;
-// `scratch` may be empty. A rank that is alone on its node gets private memory while the host has it.
-std::unique_ptr<WeightMemory> make_node_memory(std::unique_ptr<NodeGroup> group, const std::filesystem::path& scratch,
-                                               const std::filesystem::path& shm = "/dev/shm");
+// Where a node's memory for weights may lie.
+struct MemoryPlaces {
+  std::filesystem::path scratch{};  // a folder of a disk for what does not fit; may be empty
+  std::uint64_t reserve = 0;        // bytes of host memory that are left free while there is such a folder
+  std::filesystem::path shm = "/dev/shm";
+};
+
+// Shared memory of a node's ranks, or a file below `scratch` where there is too little of it. A rank that is alone on
+// its node gets private memory while the host has it.
+std::unique_ptr<WeightMemory> make_node_memory(std::unique_ptr<NodeGroup> group, const MemoryPlaces& places);
 // The same for the ranks of an MPI communicator of one node (Cluster::node_comm).
-std::unique_ptr<WeightMemory> make_node_memory(MPI_Comm node, const std::filesystem::path& scratch);
+std::unique_ptr<WeightMemory> make_node_memory(MPI_Comm node, const MemoryPlaces& places);
 
 }  // namespace h3

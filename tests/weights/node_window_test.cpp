@@ -76,7 +76,7 @@ TEST(NodeWindow, RanksFillOneMemory) {
   for (int ranks : {1, 2, 3, 7}) {
     const TemporaryFolder folder;
     on_ranks(ranks, [&](std::unique_ptr<NodeGroup> group) {
-      const auto memory = make_node_memory(std::move(group), "", folder.path());
+      const auto memory = make_node_memory(std::move(group), {.shm = folder.path()});
       const WeightSet set = load_component(model, Component::video_vae, {}, *memory);
       for (const auto& [name, t] : alone.tensors())
         EXPECT_EQ(std::memcmp(set.at(name).data, t.data, t.bytes()), 0) << name << " on " << memory->rank();
@@ -91,7 +91,7 @@ TEST(NodeWindow, RanksFillOneMemory) {
 TEST(NodeWindow, WritesOfOneRankReachAll) {
   const TemporaryFolder folder;
   on_ranks(3, [&](std::unique_ptr<NodeGroup> group) {
-    const auto memory = make_node_memory(std::move(group), "", folder.path());
+    const auto memory = make_node_memory(std::move(group), {.shm = folder.path()});
     const auto block = memory->allocate(100'000, "test");
     EXPECT_EQ(block->bytes(), 100'000u);
     EXPECT_EQ(block->place(), folder.path().string());
@@ -115,7 +115,7 @@ TEST(NodeWindow, SegmentsOfKilledRunsAreRemoved) {
   const int fd = ::open(held.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::flock(fd, LOCK_EX), 0);
   on_ranks(2, [&](std::unique_ptr<NodeGroup> group) {
-    make_node_memory(std::move(group), "", folder.path())->allocate(10'000, "test");
+    make_node_memory(std::move(group), {.shm = folder.path()})->allocate(10'000, "test");
   });
   EXPECT_FALSE(fs::exists(abandoned));
   EXPECT_TRUE(fs::exists(held));
@@ -127,7 +127,7 @@ TEST(NodeWindow, SegmentsOfKilledRunsAreRemoved) {
 TEST(NodeWindow, ScratchWhereSharedMemoryIsTooSmall) {
   const TemporaryFolder folder;
   on_ranks(2, [&](std::unique_ptr<NodeGroup> group) {
-    const auto memory = make_node_memory(std::move(group), folder.path(), "/proc");
+    const auto memory = make_node_memory(std::move(group), {.scratch = folder.path(), .shm = "/proc"});
     const auto block = memory->allocate(10'000, "test");
     EXPECT_EQ(block->place(), folder.path().string());
     EXPECT_TRUE(block->on_disk());
@@ -138,14 +138,14 @@ TEST(NodeWindow, ScratchWhereSharedMemoryIsTooSmall) {
 
 TEST(NodeWindow, NoRoomIsAnErrorOnEveryRank) {
   on_ranks(3, [&](std::unique_ptr<NodeGroup> group) {
-    const auto memory = make_node_memory(std::move(group), "", "/proc");
+    const auto memory = make_node_memory(std::move(group), {.shm = "/proc"});
     const std::string error = test::user_error_of([&] { memory->allocate(10'000, "transformer"); });
     for (const char* part :
          {"the transformer needs 10000 bytes of host memory", "/proc: only 0 bytes free", "--scratch"})
       EXPECT_NE(error.find(part), std::string::npos) << error;
   });
   on_ranks(2, [&](std::unique_ptr<NodeGroup> group) {
-    const auto memory = make_node_memory(std::move(group), "/nowhere", "/proc");
+    const auto memory = make_node_memory(std::move(group), {.scratch = "/nowhere", .shm = "/proc"});
     const std::string error = test::user_error_of([&] { memory->allocate(10'000, "transformer"); });
     EXPECT_NE(error.find("/nowhere: No such file"), std::string::npos) << error;
   });
@@ -170,7 +170,7 @@ TEST(NodeWindow, ErrorsOfOneRankReachAll) {
   });
   const ModelFolder model = open_model(path.string());
   on_ranks(4, [&](std::unique_ptr<NodeGroup> group) {
-    const auto memory = make_node_memory(std::move(group), "", folder.path());
+    const auto memory = make_node_memory(std::move(group), {.shm = folder.path()});
     const std::string error = test::user_error_of([&] { load_component(model, Component::audio_vae, {}, *memory); });
     EXPECT_NE(error.find("decoder.conv_pre.weight_v"), std::string::npos) << error;
   });

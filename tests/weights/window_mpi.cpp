@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     MPI_Comm node;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     const ModelFolder model = open_model(H3RENDER_SOURCE_DIR "/jobs/nano");
-    const auto memory = make_node_memory(node, "");
+    const auto memory = make_node_memory(node, {});
     for (Component component :
          {Component::transformer, Component::text_encoder, Component::video_vae, Component::audio_vae}) {
       const WeightSet shared = load_component(model, component, {}, *memory), alone = load_component(model, component);
