@@ -217,7 +217,7 @@ def reference(model, manifest, accurate_clips):
                      generator=torch.Generator().manual_seed(scene["seed"]), output_type="np",
                      **media_of(scene, accurate_clips))
     tensors["text"] = state.get("prompt_embeds")[0].float().numpy()
-    tensors["frames"] = np.round(np.asarray(state.get("videos")[0]) * 255).astype(np.uint8)
+    tensors["frames"] = np.ascontiguousarray(np.round(np.asarray(state.get("videos")[0]) * 255).astype(np.uint8))
     tensors["pcm"] = state.get("audio")[0].float().numpy()
     return tensors
 

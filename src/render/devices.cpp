@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "parallel/mpi_communicator.h"
+#include "parallel/numa.h"
 #include "parallel/solo_communicator.h"
 #ifdef H3RENDER_WITH_CUDA
 #include "compute/cuda/cuda_machine.h"
@@ -20,7 +21,7 @@ namespace h3 {
 // The node's cores divided among its ranks, unless OMP_NUM_THREADS says otherwise. Threads change no bit.
 static RankDevice make_cpu(const Cluster& cluster) {
   if (!std::getenv("OMP_NUM_THREADS")) omp_set_num_threads(std::max(1, omp_get_num_procs() / cluster.node_size()));
-  return {make_cpu_machine(), ""};
+  return {make_cpu_machine(), "", ""};
 }
 
 #ifdef H3RENDER_WITH_CUDA
@@ -37,7 +38,11 @@ static RankDevice make_gpu(const Cluster& cluster, const RunOptions& options, in
   cuda.attention = options.attention == "cudnn" ? AttentionEngine::cudnn
                    : options.attention == "own" ? AttentionEngine::own
                                                 : AttentionEngine::automatic;
-  return {make_cuda_machine(device, cuda), cuda_bus_id(device)};
+  // Before the driver starts its threads and takes its memory.
+  const std::string address = cuda_bus_id(device);
+  const auto node = numa_node_of(address);
+  const std::string binding = node ? bind_to(*node) : "";
+  return {make_cuda_machine(device, cuda), address, binding};
 }
 
 RankDevice make_rank_device(const Cluster& cluster, const RunOptions& options) {

@@ -16,6 +16,7 @@ namespace h3 {
 struct RankDevice {
   std::unique_ptr<Machine> machine;
   std::string address;  // PCI address of the GPU; "" on the CPU
+  std::string binding;  // to the GPU's NUMA node, in words; "" where there is nothing to choose
 };
 
 // Makes this rank's machine by --device and --share-gpus. Throws UserError where there is no usable GPU.

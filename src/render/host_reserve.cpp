@@ -25,7 +25,7 @@ void parse_host_reserve(const std::string& value, const std::string& option) {
 
 std::uint64_t host_reserve(const RunOptions& options, const HostMemory& host) {
   constexpr std::uint64_t kMost = std::uint64_t{8} << 30;
-  if (options.host_reserve == "auto") return std::min(host.total / 16, kMost);
+  if (options.host_reserve == "auto") return std::min(host.total / 32, kMost);
   return static_cast<std::uint64_t>(std::ceil(gib_of(options.host_reserve, "--host-reserve") * 0x1p30));
 }
 

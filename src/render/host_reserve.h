@@ -13,7 +13,7 @@ namespace h3 {
 // Checks a value of --host-reserve, "auto" or GiB. Throws UserError naming `option`.
 void parse_host_reserve(const std::string& value, const std::string& option);
 
-// Bytes that --host-reserve asks for; `auto` is a sixteenth of the host's memory, at most 8 GiB.
+// Bytes that --host-reserve asks for; `auto` is a thirty-second of the host's memory, at most 8 GiB.
 std::uint64_t host_reserve(const RunOptions& options, const HostMemory& host);
 
 }  // namespace h3

@@ -76,7 +76,8 @@ void Session::connect() {
   if (group_->count() > 1) log_for_group(group_->name(), first());
   if (first() && !group_->on_one_node()) spdlog::warn("the {} ranks of this group are not on one node", group_->size());
   if (first() && machine().place() == Place::device)
-    spdlog::info("{}: {} free", machine().name(), bytes_text(static_cast<double>(machine().free_memory())));
+    spdlog::info("{}: {} free{}", machine().name(), bytes_text(static_cast<double>(machine().free_memory())),
+                 device_.binding.empty() ? "" : "; bound to " + device_.binding);
   if (first() && group_->size() > 1) spdlog::info("transport {}: {}", link_.transport, link_.reason);
   if (first()) cache_ = open_run_cache(options_);
   run_id_ = world().broadcast_text(this_process().nonce);
