@@ -27,9 +27,7 @@ bool is_finite(const HostArray& value) {
 
 std::optional<RunCache::Found> RunCache::find(const std::string& key) {
   if (const auto held = held_.find(key); held != held_.end()) return held->second;
-  const auto known =
-      std::find_if(recent_.begin(), recent_.end(), [&](const auto& entry) { return entry->facts.key == key; });
-  if (known != recent_.end()) {
+  if (const auto known = recent(key); known != recent_.end()) {
     recent_.splice(recent_.begin(), recent_, known);
     return Found{recent_.front(), "this run", nullptr};
   }
@@ -41,6 +39,16 @@ std::optional<RunCache::Found> RunCache::find(const std::string& key) {
   const auto entry = std::make_shared<const CacheEntry>(std::move(held->entry));
   remember(entry);
   return Found{entry, "disk", std::make_shared<CacheLock>(std::move(held->lock))};
+}
+
+bool RunCache::knows(const std::string& key) const {
+  std::error_code ignored;
+  return held_.contains(key) || recent(key) != recent_.end() ||
+         (store_ && std::filesystem::exists(store_->path_of(key), ignored));
+}
+
+RunCache::Recent::const_iterator RunCache::recent(const std::string& key) const {
+  return std::find_if(recent_.begin(), recent_.end(), [&](const auto& entry) { return entry->facts.key == key; });
 }
 
 bool RunCache::hold(const std::string& key) {

@@ -24,16 +24,20 @@ class RunCache {
     std::shared_ptr<CacheLock> lock;  // of an entry on disk: keep it as long as the entry is of use
   };
   std::optional<Found> find(const std::string& key);
+  // Whether find() would have it, as far as that can be told without reading.
+  bool knows(const std::string& key) const;
   // Finds an entry and has it until the end of the run. False where there is none, or no more room for such.
   bool hold(const std::string& key);
   // Of values of f32, those that are not finite are not kept.
   void keep(CacheEntry entry);
 
  private:
+  using Recent = std::list<std::shared_ptr<const CacheEntry>>;  // the last one used first
+  Recent::const_iterator recent(const std::string& key) const;
   void remember(std::shared_ptr<const CacheEntry> entry);
 
   std::unique_ptr<CacheStore> store_;
-  std::list<std::shared_ptr<const CacheEntry>> recent_;  // the last one used first
+  Recent recent_;
   std::map<std::string, Found> held_;
   std::size_t held_bytes_ = 0;
   bool told_ = false;

@@ -52,6 +52,7 @@ nlohmann::ordered_json stages_json(const Session& session, const RenderFacts& fa
   nlohmann::ordered_json stages;
   if (facts.vision_ranks > 0) stages["vision"] = {{"ranks", facts.vision_ranks}, {"scheme", "picture or clip block"}};
   stages["text"] = {{"ranks", facts.text_ranks}, {"scheme", facts.text_scheme}};
+  if (facts.coming_texts > 0) stages["text"]["coming_scenes"] = facts.coming_texts;
   if (facts.encoded) stages["encode"] = {{"ranks", facts.hosts.size()}, {"scheme", "clip and tile; channel of sound"}};
   stages["denoise"] = {{"ranks", facts.hosts.size()},
                        {"exchange", std::string(name_of(facts.plan.pattern))},

@@ -16,6 +16,7 @@ struct RenderFacts {
   RunPlan plan;
   std::string text_scheme;
   int text_ranks = 0;
+  std::size_t coming_texts = 0;        // of other scenes, encoded at the same visit
   int vision_ranks = 0;                // 0: nothing was shown to the text encoder
   bool encoded = false;                // whether this run encoded the media, not one before it
   nlohmann::ordered_json cache;        // what was known of its encodings (SceneEncodings::report); null: not asked

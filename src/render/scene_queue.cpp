@@ -148,7 +148,8 @@ bool SceneQueue::visit(const SceneJob& job) {
     announce(job);
     control_.scene_begins();
     ++rendered_;
-    auto writer = render_scene({s_, progress_, control_, idle_, writer_.get()}, with_links(job, decision.links), claim);
+    auto writer =
+        render_scene({s_, progress_, control_, idle_, writer_.get()}, with_links(job, decision.links), coming(), claim);
     finish_writing();
     writer_ = std::move(writer);
   } catch (const SceneError& e) {
@@ -158,6 +159,24 @@ bool SceneQueue::visit(const SceneJob& job) {
     record_failure(s_, job.scene.name, e.what());
   }
   return true;
+}
+
+// Several groups take scenes as they come to them, and each would do the work of all.
+ComingScenes SceneQueue::coming() const {
+  ComingScenes coming;
+  if (s_.group().count() > 1) return coming;
+  for (const SceneJob* job : order_)
+    if (open_.contains(job->scene.name)) coming.jobs.push_back(job);
+  coming.is_untouched = [this](const SceneJob& job) { return is_untouched(job); };
+  return coming;
+}
+
+// Neither rendered, nor stopped at a checkpoint, nor in the hands of another run. One may still take it afterwards:
+// what is done for it then is done in vain.
+bool SceneQueue::is_untouched(const SceneJob& job) const {
+  const CheckpointPaths kept = checkpoint_paths(s_.options().output, job.scene.name);
+  return !is_there(claim_path(s_.options().output, job.scene.name)) && !is_there(kept.newest) &&
+         !is_there(kept.previous) && by_files(job) == "render";
 }
 
 SceneQueue::Decision SceneQueue::decide(const SceneJob& job, std::unique_ptr<Claim>& claim) {

@@ -45,6 +45,8 @@ class SceneQueue {
     LinkedFrames links;
   };
   Decision decide(const SceneJob& job, std::unique_ptr<Claim>& claim);
+  ComingScenes coming() const;
+  bool is_untouched(const SceneJob& job) const;
   bool waits_for_parents(const SceneJob& job) const;
   std::optional<LinkedFrames> links_of(const SceneJob& job) const;
   bool has_failed(const std::string& scene) const;

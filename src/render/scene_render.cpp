@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "media/png.h"
 #include "render/agreement.h"
+#include "render/coming_texts.h"
 #include "render/denoise.h"
 #include "render/dump.h"
 #include "render/job_plan.h"
@@ -33,9 +34,11 @@ namespace {
 // The stages of one scene, in order; each leaves what the next needs.
 class SceneRender {
  public:
-  SceneRender(const SceneSurroundings& surroundings, const SceneJob& job, std::unique_ptr<Claim>& claim)
+  SceneRender(const SceneSurroundings& surroundings, const SceneJob& job, const ComingScenes& coming,
+              std::unique_ptr<Claim>& claim)
       : s_(surroundings.session),
         job_(job),
+        coming_(coming),
         progress_(surroundings.progress),
         control_(surroundings.control),
         idle_(surroundings.idle),
@@ -137,22 +140,36 @@ class SceneRender {
     if (const HostArray* known = encodings_->known(SceneEncodings::Part::text)) return take_text(*known);
     const WeightSet& weights = s_.weights(Component::text_encoder, times_);
     const VisionFeatures vision = look(weights);
-    StageTimer timer(times_, "text");
-    s_.fail_if_asked("text");
-    TextEncoder encoder(s_.machine(), s_.communicator(), s_.config().text, weights);
-    states_ = encoder.encode(
-        s_.queue(), presentation_, vision.embeddings ? &vision : nullptr,
-        [&](std::int64_t layer, const Tensor&) { control_.boundary("text layer " + std::to_string(layer)); });
+    visit_text_encoder(weights, vision);
     facts_.text_ranks = states_.participants;
     facts_.text_scheme = states_.sharding == TextSharding::rows ? "by rows" : "by outputs";
     text_ = states_.hidden;
-    timer.stop();
     encodings_->made(SceneEncodings::Part::text, 0, text_.data, text_.dtype, {text_.size(0), text_.size(1)},
                      times_.of("vision") + times_.of("text"));
     dump_.add("text", text_);
     if (s_.first())
       spdlog::info("text: {} rows encoded by {} of {} ranks {}", presentation_.rows(), facts_.text_ranks,
                    s_.group().size(), facts_.text_scheme);
+  }
+
+  // Encodes the scene's own text, and those of coming scenes with it. Layers go over one text after another, so that
+  // their seconds are shared by rows.
+  void visit_text_encoder(const WeightSet& weights, const VisionFeatures& vision) {
+    const ComingTexts coming(s_, coming_, job_, presentation_, times_);
+    const double begin = times_.total();
+    const NamedRange range("text");
+    s_.fail_if_asked("text");
+    TextEncoder encoder(s_.machine(), s_.communicator(), s_.config().text, weights);
+    std::vector<TextStates> all = encoder.encode_all(
+        s_.queue(), coming.beside({presentation_, vision.embeddings ? &vision : nullptr}),
+        [&](std::int64_t layer, const Tensor&) { control_.boundary("text layer " + std::to_string(layer)); });
+    const auto own = static_cast<double>(presentation_.rows());
+    const double per_row = (times_.total() - begin) / (own + static_cast<double>(coming.rows()));
+    times_.add("text", own * per_row);
+    coming.keep(std::span(all).subspan(1), per_row);
+    facts_.coming_texts = coming.size();
+    if (all.front().error) std::rethrow_exception(all.front().error);
+    states_ = std::move(all.front());
   }
 
   void take_text(const HostArray& known) {
@@ -394,6 +411,7 @@ class SceneRender {
 
   Session& s_;
   const SceneJob& job_;
+  const ComingScenes& coming_;
   Progress& progress_;
   RunControl& control_;
   IdleTime& idle_;
@@ -418,8 +436,8 @@ class SceneRender {
 }  // namespace
 
 std::unique_ptr<SceneWriter> render_scene(const SceneSurroundings& surroundings, const SceneJob& job,
-                                          std::unique_ptr<Claim>& claim) {
-  return SceneRender(surroundings, job, claim).run();
+                                          const ComingScenes& coming, std::unique_ptr<Claim>& claim) {
+  return SceneRender(surroundings, job, coming, claim).run();
 }
 
 }  // namespace h3

@@ -2,6 +2,7 @@
 // manifest. All ranks of the group call together; the first hands what comes out to a thread that writes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -29,6 +30,13 @@ struct SceneJob {
 
 class SceneWriter;
 
+// Scenes of the queue that may come after this one, in its order.
+struct ComingScenes {
+  std::vector<const SceneJob*> jobs;  // the same on all ranks of the group
+  // First rank: whether nobody has begun this one.
+  std::function<bool(const SceneJob&)> is_untouched;
+};
+
 // What all scenes of a group have in common.
 struct SceneSurroundings {
   Session& session;
@@ -38,10 +46,11 @@ struct SceneSurroundings {
   const SceneWriter* before;  // of the scene before, on the first rank, where it may still be at work
 };
 
-// Renders one scene into the session's output folder and returns, on the first rank, what still writes its files; it
-// then holds the claim too. Throws SceneError on every rank alike when this scene cannot be finished, RunStopped where
-// the run has to stop; anything else ends the run. `claim` is the first rank's; the others' is null.
+// Renders one scene into the session's output folder, with regard to those that come, and returns, on the first rank,
+// what still writes its files; it then holds the claim too. Throws SceneError on every rank alike when this scene
+// cannot be finished, RunStopped where the run has to stop; anything else ends the run. `claim` is the first rank's;
+// the others' is null.
 std::unique_ptr<SceneWriter> render_scene(const SceneSurroundings& surroundings, const SceneJob& job,
-                                          std::unique_ptr<Claim>& claim);
+                                          const ComingScenes& coming, std::unique_ptr<Claim>& claim);
 
 }  // namespace h3

@@ -98,7 +98,8 @@ class TextEncoder::Session {
         tiles_(shards_.rows[static_cast<std::size_t>(encoder.communicator_.rank())]),
         runs_(feature_runs(presentation, tiles_)),
         arena_(machine_, activation_bytes(encoder, shards_)),
-        buffers_(take_buffers(arena_, encoder, shards_)) {}
+        buffers_(take_buffers(arena_, encoder, shards_)),
+        layer_(machine_, encoder.communicator_, encoder.config_, shards_, buffers_.workspace) {}
 
   static std::size_t activation_bytes(const TextEncoder& encoder, const TextShards& shards) {
     Arena sizes;
@@ -108,7 +109,6 @@ class TextEncoder::Session {
 
   const TextShards& shards() const { return shards_; }
   const Tensor& x() const { return buffers_.x; }
-  const TextWorkspace& workspace() const { return buffers_.workspace; }
 
   // Step 0: rotary tables, and embeddings with vision features in their places.
   void load() {
@@ -137,17 +137,9 @@ class TextEncoder::Session {
     q_.wait();
   }
 
-  // Step 8 after layer `layer`.
-  void add_deepstack(std::int64_t layer) {
-    if (runs_.empty() || layer >= static_cast<std::int64_t>(vision_->deepstack.size())) return;
-    const Tensor& features = vision_->deepstack[static_cast<std::size_t>(layer)];
-    for (const FeatureRun& run : runs_) {
-      const Range own{run.own_row, run.own_row + run.rows};
-      // The layer is done with its buffer of own rows.
-      const Tensor there = workspace().hidden.rows(own.begin, own.end);
-      machine_.copy(q_, features.rows(run.feature, run.feature + run.rows), there);
-      machine_.operators().add(q_, x().rows(own.begin, own.end), there);
-    }
+  void run(std::int64_t layer, const WeightSet& weights) {
+    layer_.run(q_, weights, x());
+    add_deepstack(layer);
   }
 
   TextStates collect() {
@@ -161,10 +153,25 @@ class TextEncoder::Session {
     q_.wait();
     check_finite(host.tensor());
     const Tensor hidden = host.tensor();
-    return {host.take(), hidden, shards_.sharding, shards_.participants()};
+    return {host.take(), hidden, shards_.sharding, shards_.participants(), nullptr};
   }
 
  private:
+  const TextWorkspace& workspace() const { return buffers_.workspace; }
+
+  // Step 8 after layer `layer`.
+  void add_deepstack(std::int64_t layer) {
+    if (runs_.empty() || layer >= static_cast<std::int64_t>(vision_->deepstack.size())) return;
+    const Tensor& features = vision_->deepstack[static_cast<std::size_t>(layer)];
+    for (const FeatureRun& run : runs_) {
+      const Range own{run.own_row, run.own_row + run.rows};
+      // The layer is done with its buffer of own rows.
+      const Tensor there = workspace().hidden.rows(own.begin, own.end);
+      machine_.copy(q_, features.rows(run.feature, run.feature + run.rows), there);
+      machine_.operators().add(q_, x().rows(own.begin, own.end), there);
+    }
+  }
+
   struct Buffers {
     Tensor x;         // own rows
     Tensor all_rows;  // sharded by rows: the gathered result
@@ -190,6 +197,7 @@ class TextEncoder::Session {
   std::vector<FeatureRun> runs_;
   Arena arena_;
   Buffers buffers_;
+  TextLayer layer_;
 };
 
 TextEncoder::TextEncoder(Machine& machine, Communicator& communicator, const TextConfig& config,
@@ -236,21 +244,60 @@ WeightGroups& TextEncoder::layers_for(Queue& q, const TextShards& shards) {
   return *layers_;
 }
 
+std::unique_ptr<TextEncoder::Session> TextEncoder::begin(Queue& q, const TextRequest& request) {
+  const auto features = static_cast<std::int64_t>(request.presentation.vision_rows().size());
+  CHECK_GE(request.presentation.rows(), 1);
+  check_tokens(request.presentation, config_);
+  check_features(request.vision, features, config_, dtype_);
+  auto session = std::make_unique<Session>(*this, q, request.presentation, request.vision);
+  session->load();
+  return session;
+}
+
+void TextEncoder::go_through_layers(Queue& q, std::span<Session* const> sessions, const LayerObserver& observer) {
+  if (sessions.empty()) return;
+  WeightGroups& layers = layers_for(q, sessions.front()->shards());
+  for (std::int64_t i = 0; i < config_.state; ++i) {
+    const WeightSet& weights = layers.use(q, static_cast<std::size_t>(i));
+    for (Session* session : sessions) {
+      if (observer) observer(i, session->x());
+      session->run(i, weights);
+    }
+  }
+}
+
+std::vector<TextStates> TextEncoder::encode_all(Queue& q, std::span<const TextRequest> requests,
+                                                const LayerObserver& observer) {
+  std::vector<TextStates> results(requests.size());
+  std::vector<std::unique_ptr<Session>> sessions(requests.size());
+  const auto attempt = [&](std::size_t i, auto&& work) {
+    try {
+      work();
+    } catch (const UserError&) {
+      results[i].error = std::current_exception();
+    } catch (const SceneError&) {
+      results[i].error = std::current_exception();
+    }
+  };
+  for (std::size_t i = 0; i < requests.size(); ++i) attempt(i, [&] { sessions[i] = begin(q, requests[i]); });
+  // Slices of the weights differ with the sharding.
+  for (const TextSharding sharding : {TextSharding::outputs, TextSharding::rows}) {
+    std::vector<Session*> alike;
+    for (const auto& session : sessions)
+      if (session && session->shards().sharding == sharding) alike.push_back(session.get());
+    go_through_layers(q, alike, observer);
+  }
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    if (sessions[i]) attempt(i, [&] { results[i] = sessions[i]->collect(); });
+  return results;
+}
+
 TextStates TextEncoder::encode(Queue& q, const Presentation& presentation, const VisionFeatures* vision,
                                const LayerObserver& observer) {
-  CHECK_GE(presentation.rows(), 1);
-  check_tokens(presentation, config_);
-  check_features(vision, static_cast<std::int64_t>(presentation.vision_rows().size()), config_, dtype_);
-  Session session(*this, q, presentation, vision);
-  session.load();
-  WeightGroups& weights = layers_for(q, session.shards());
-  const TextLayer layer(machine_, communicator_, config_, session.shards(), session.workspace());
-  for (std::int64_t i = 0; i < config_.state; ++i) {
-    if (observer) observer(i, session.x());
-    layer.run(q, weights.use(q, static_cast<std::size_t>(i)), session.x());
-    session.add_deepstack(i);
-  }
-  return session.collect();
+  const TextRequest request{presentation, vision};
+  TextStates states = std::move(encode_all(q, {&request, 1}, observer).front());
+  if (states.error) std::rethrow_exception(states.error);
+  return states;
 }
 
 }  // namespace h3

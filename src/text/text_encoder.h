@@ -4,9 +4,11 @@
 // depend on how many ranks took part.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "parallel/communicator.h"
@@ -26,12 +28,19 @@ struct TextEncoderOptions {
   std::int64_t row_chunk = 4096;   // rows that the MLP takes at once
 };
 
+// A text to encode; `vision` is needed where it has rows that take features. Both outlive the encoding.
+struct TextRequest {
+  const Presentation& presentation;
+  const VisionFeatures* vision = nullptr;
+};
+
 // The conditioning of one request: hidden [L, hidden] in host memory, f32 or bf16 as the weights are.
 struct TextStates {
   Buffer memory;
   Tensor hidden;
   TextSharding sharding = TextSharding::outputs;
-  int participants = 0;  // ranks that computed part of it
+  int participants = 0;      // ranks that computed part of it
+  std::exception_ptr error;  // instead of all that, where several texts are encoded and this one cannot be
 };
 
 // Called with the input of each layer (own rows, at Machine::place()).
@@ -49,6 +58,12 @@ class TextEncoder {
   TextStates encode(Queue& q, const Presentation& presentation, const VisionFeatures* vision = nullptr,
                     const LayerObserver& observer = {});
 
+  // Several texts at one visit of the weights: each layer is brought in once and goes over one text after another, each
+  // by itself and with the bits of encode(). What encode() throws about a text stands in its place, the same on every
+  // rank, and the others are encoded. The observer is called for each text.
+  std::vector<TextStates> encode_all(Queue& q, std::span<const TextRequest> requests,
+                                     const LayerObserver& observer = {});
+
   // Bytes that encoding `rows` rows takes at Machine::place() on one rank, weights included.
   std::size_t device_bytes(std::int64_t rows) const;
 
@@ -57,6 +72,8 @@ class TextEncoder {
   TextShards shards_for(std::int64_t rows) const;
   std::vector<WeightSet> layer_slices(const TextShards& shards) const;
   WeightGroups& layers_for(Queue& q, const TextShards& shards);
+  std::unique_ptr<Session> begin(Queue& q, const TextRequest& request);
+  void go_through_layers(Queue& q, std::span<Session* const> sessions, const LayerObserver& observer);
 
   Machine& machine_;
   Communicator& communicator_;

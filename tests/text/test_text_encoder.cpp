@@ -102,6 +102,24 @@ TEST_F(TextEncoderTest, EncodesOneRowAndSeveralRequests) {
   EXPECT_GT(encoder.device_bytes(100), encoder.device_bytes(1));
 }
 
+TEST_F(TextEncoderTest, SeveralTextsHaveTheBitsOfEachAlone) {
+  const Presentation prompt = test::golden_presentation(goldens_, "t2va_prompt");
+  const Presentation shows = test::golden_presentation(goldens_, "fl2va_one");
+  Presentation beyond = prompt;
+  beyond.ids[3] = 576;
+  const VisionFeatures vision = features("fl2va_one.image", DType::f32);
+  VisionFeatures broken = features("fl2va_one.image", DType::f32);
+  broken.embeddings.as<float>()[5] = std::numeric_limits<float>::quiet_NaN();
+  TextEncoder encoder(*machine_, solo_, test::nano_text_config(), test::nano_text_weights(DType::f32));
+  const std::vector<TextRequest> requests{{beyond}, {shows, &vision}, {shows, &broken}, {prompt}};
+  const std::vector<TextStates> all = encoder.encode_all(*queue_, requests);
+  ASSERT_EQ(all.size(), requests.size());
+  EXPECT_THROW(std::rethrow_exception(all[0].error), UserError);
+  expect_same_bits(all[1], encode(shows, DType::f32, {}, &vision));
+  EXPECT_THROW(std::rethrow_exception(all[2].error), SceneError);
+  expect_same_bits(all[3], encode(prompt, DType::f32));
+}
+
 TEST_F(TextEncoderTest, RefusesTokensBeyondTheEmbedding) {
   Presentation presentation = test::golden_presentation(goldens_, "t2va_prompt");
   presentation.ids[3] = 576;

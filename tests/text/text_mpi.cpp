@@ -64,6 +64,22 @@ class World {
     }
   }
 
+  // Texts of both ways of sharding at one visit against each on one rank alone.
+  void check_several(const std::vector<Presentation>& texts, DType dtype) {
+    TextEncoderOptions options;
+    options.rows_from = 100;
+    TextEncoder encoder(*machine_, comm_, test::nano_text_config(), test::nano_text_weights(dtype), options);
+    TextEncoder alone(*machine_, solo_, test::nano_text_config(), test::nano_text_weights(dtype));
+    std::vector<TextRequest> requests;
+    for (const Presentation& text : texts) requests.push_back({text});
+    const std::vector<TextStates> all = encoder.encode_all(*queue_, requests);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      check_same(all[i].hidden, alone.encode(*queue_, texts[i]).hidden, "several");
+      const TextSharding wanted = texts[i].rows() >= 100 ? TextSharding::rows : TextSharding::outputs;
+      H3_CHECK(comm_.size() == 1 || all[i].sharding == wanted, std::string(name_of(all[i].sharding)));
+    }
+  }
+
   const test::Goldens& goldens() const { return goldens_; }
 
  private:
@@ -92,8 +108,10 @@ void run() {
   std::string long_prompt;
   for (int i = 0; i < 60; ++i) long_prompt += "A red circle moves right on a black background. ";
   const Presentation prompt = present(test::nano_tokenizer(), test::nano_text_config(), {long_prompt, {}});
+  const Presentation short_prompt = present(test::nano_tokenizer(), test::nano_text_config(), {"A red circle.", {}});
   for (const DType dtype : {DType::f32, DType::bf16}) {
     world.check_encoder(prompt, {}, dtype);
+    world.check_several({short_prompt, prompt, short_prompt}, dtype);
     for (const char* name : {"fl2va_one", "ref2va_image_clip"}) {
       world.check_encoder(test::golden_presentation(world.goldens(), name), test::golden_pixels(world.goldens(), name),
                           dtype);
