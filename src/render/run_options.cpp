@@ -148,9 +148,9 @@ const std::vector<Option>& options() {
            "one scene: text states, rows of every step, frames and samples as "
            "safetensors, for parity checks"),
       text("scratch", "DIR", &RunOptions::scratch, "folder for weights that do not fit into host memory or /dev/shm"),
-      parsed("host-reserve", "auto|GIB", &RunOptions::host_reserve, parse_host_reserve,
+      parsed("host-reserve", "GIB", &RunOptions::host_reserve, parse_host_reserve,
              "host memory that weights leave free: without room for more they pass through it one component after "
-             "another, or lie below --scratch; auto: a thirty-second, at most 8"),
+             "another, or lie below --scratch; auto (also a value): a thirty-second, at most 8"),
       parsed(
           "fail", "RANK:STAGE[:HOW]", &RunOptions::fail, parse_asked_fault,
           "tests: make one rank fail in a stage (validate, load, media, text, encode, step, decode), or HOW: hang, or "
