@@ -16,6 +16,13 @@ FileLocking parse_file_locking(const std::string& text, const std::string& optio
   throw UserError(option, "", text, "one of auto, on, off");
 }
 
+std::string hdf5_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  const Hdf5Guard guard;
+  hdf5_checked(H5get_libversion(&major, &minor, &release), "H5get_libversion");
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
 Hdf5Guard::Hdf5Guard() {
   static std::recursive_mutex mutex;
   lock_ = std::unique_lock(mutex);

@@ -34,6 +34,9 @@ class Hdf5Guard {
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
+// "1.10.8", of the library in use.
+std::string hdf5_version();
+
 // Throws Hdf5Failure("CALL failed: REASON") for a negative status, else returns it.
 template <typename T>
 T hdf5_checked(T status, std::string_view call);

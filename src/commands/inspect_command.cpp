@@ -59,9 +59,10 @@ void print_manifest(const nlohmann::ordered_json& m) {
                            m["model"]["identity"].get<std::string>(), m["model"]["layout"].get<std::string>(),
                            m["numerics"]["id"].get<std::string>());
   for (const auto& rank : m["ranks"])
-    std::cout << fmt::format("rank {} on {}: {} rows, {} heads, {} decode units\n", rank["rank"].get<int>(),
-                             rank["host"].get<std::string>(), rank["rows"].get<std::int64_t>(),
-                             rank["heads"].get<std::int64_t>(), rank["decode_units"].get<std::int64_t>());
+    std::cout << fmt::format("rank {} on {} ({}): {} rows, {} heads, {} decode units\n", rank["rank"].get<int>(),
+                             rank["host"].get<std::string>(), rank.value("device", "device not recorded"),
+                             rank["rows"].get<std::int64_t>(), rank["heads"].get<std::int64_t>(),
+                             rank["decode_units"].get<std::int64_t>());
   for (const auto& [stage, seconds] : m["seconds"].items())
     std::cout << fmt::format("{:>10} {:9.3f} s\n", stage, seconds.get<double>());
   for (const char* hash : {"video_latents", "audio_latents", "frames", "audio"})

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "render/memory_use.h"
+
 namespace h3 {
 
 namespace {
@@ -73,6 +75,11 @@ std::vector<float> clean_estimate(std::vector<float> x, const std::vector<float>
   return x;
 }
 
+double most_of(Communicator& communicator, std::size_t bytes) {
+  const std::vector<double> all = communicator.gather_value(static_cast<double>(bytes));
+  return *std::max_element(all.begin(), all.end());
+}
+
 double sum(const std::vector<double>& values) {
   double total = 0;
   for (const double v : values) total += v;
@@ -117,7 +124,8 @@ LatentState denoise(Machine& machine, Queue& q, Communicator& communicator, Tran
       const auto bytes = communicator.gather_value(static_cast<double>(communicator.bytes_received() - bytes_before));
       const auto [least, most] = std::minmax_element(exchange.begin(), exchange.end());
       calls.step({step + 1, sampler_plan.steps(), *std::max_element(seconds.begin(), seconds.end()), *least, *most,
-                  sum(bytes)});
+                  sum(bytes), most_of(communicator, peak_resident_memory()),
+                  most_of(communicator, device_memory_in_use(machine))});
     }
     if (calls.wants_estimate && calls.wants_estimate(step + 1)) {
       const StepCoefficients& c = sampler_plan.video[static_cast<std::size_t>(step)];

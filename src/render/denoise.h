@@ -26,6 +26,8 @@ struct StepReport {
   double seconds = 0;                            // of the slowest rank
   double exchange_least = 0, exchange_most = 0;  // seconds inside exchanges, waiting included, by rank
   double bytes = 0;                              // received by all ranks together
+  // Of the rank with most: resident on the host at its peak so far; taken of the GPU during the step, 0 on CPUs.
+  double host_memory = 0, device_memory = 0;
 };
 
 struct DenoiseCalls {

@@ -11,12 +11,16 @@ namespace {
 
 nlohmann::ordered_json ranks_json(const RenderFacts& facts) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
-  for (std::size_t r = 0; r < facts.hosts.size(); ++r)
-    ranks.push_back({{"rank", r},
-                     {"host", facts.hosts[r]},
-                     {"rows", facts.plan.ranks[r].rows},
-                     {"heads", facts.plan.ranks[r].heads},
-                     {"decode_units", facts.decode.units_by_rank[r]}});
+  for (std::size_t r = 0; r < facts.places.size(); ++r) {
+    const RankPlace& place = facts.places[r];
+    nlohmann::ordered_json rank{{"rank", r}, {"host", place.host}, {"device", place.device}};
+    if (!place.address.empty()) rank["address"] = place.address;
+    rank["free_bytes"] = place.free_memory;
+    rank["rows"] = facts.plan.ranks[r].rows;
+    rank["heads"] = facts.plan.ranks[r].heads;
+    rank["decode_units"] = facts.decode.units_by_rank[r];
+    ranks.push_back(std::move(rank));
+  }
   return ranks;
 }
 
@@ -53,8 +57,8 @@ nlohmann::ordered_json stages_json(const Session& session, const RenderFacts& fa
   if (facts.vision_ranks > 0) stages["vision"] = {{"ranks", facts.vision_ranks}, {"scheme", "picture or clip block"}};
   stages["text"] = {{"ranks", facts.text_ranks}, {"scheme", facts.text_scheme}};
   if (facts.coming_texts > 0) stages["text"]["coming_scenes"] = facts.coming_texts;
-  if (facts.encoded) stages["encode"] = {{"ranks", facts.hosts.size()}, {"scheme", "clip and tile; channel of sound"}};
-  stages["denoise"] = {{"ranks", facts.hosts.size()},
+  if (facts.encoded) stages["encode"] = {{"ranks", facts.places.size()}, {"scheme", "clip and tile; channel of sound"}};
+  stages["denoise"] = {{"ranks", facts.places.size()},
                        {"exchange", std::string(name_of(facts.plan.pattern))},
                        {"transport", session.transport()},
                        {"chunks", session.options().exchange_chunks},
@@ -95,6 +99,7 @@ nlohmann::ordered_json make_manifest(const Session& session, const SceneJob& job
                 {"identity", facts.model_identity},
                 {"partition", std::string(name_of(job.partition))},
                 {"notes", session.model().notes()}};
+  m["libraries"] = library_versions(session.machine());
   m["numerics"] = session.numerics();
   // All by now, also those chosen on the way; nothing where a machine has no choice.
   if (const std::string kernels = session.machine().operators().algorithms(); !kernels.empty()) m["kernels"] = kernels;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "render/rank_place.h"
 #include "render/run_plan.h"
 #include "render/scene_render.h"
 
@@ -12,7 +13,7 @@ namespace h3 {
 
 // What the stages of one scene report.
 struct RenderFacts {
-  std::vector<std::string> hosts;  // by rank
+  std::vector<RankPlace> places;  // by rank
   RunPlan plan;
   std::string text_scheme;
   int text_ranks = 0;

@@ -1,6 +1,5 @@
 #include "render/progress.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -27,24 +26,19 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
-std::size_t peak_resident_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
-}
-
 Progress::Progress(bool visible, bool alone)
     : visible_(visible), terminal_(visible && alone && ::isatty(STDERR_FILENO)) {}
 
-void Progress::step(const StepReport& report, std::size_t peak_memory) {
+void Progress::step(const StepReport& report) {
   if (!visible_) return;
   // The mean of the steps so far tells the rest better than the last one alone.
   step_seconds_ += (report.seconds - step_seconds_) / static_cast<double>(report.step);
   const double left = step_seconds_ * static_cast<double>(report.steps - report.step);
   if (terminal_) return bar("step", report.step, report.steps, left);
-  spdlog::info("step {}/{}: {}, exchange {:.3f} to {:.3f} s ({} received), memory {}, {} left", report.step,
+  const std::string device = report.device_memory > 0 ? ", on the GPU " + bytes_text(report.device_memory) : "";
+  spdlog::info("step {}/{}: {}, exchange {:.3f} to {:.3f} s ({} received), memory at most {}{}, {} left", report.step,
                report.steps, duration_text(report.seconds), report.exchange_least, report.exchange_most,
-               bytes_text(report.bytes), bytes_text(static_cast<double>(peak_memory)), duration_text(left));
+               bytes_text(report.bytes), bytes_text(report.host_memory), device, duration_text(left));
 }
 
 void Progress::decode(std::int64_t frames, std::int64_t of) {

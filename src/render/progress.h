@@ -12,7 +12,7 @@ class Progress {
  public:
   // Prints nothing where it is not `visible`; a bar only where it is `alone` on the terminal.
   Progress(bool visible, bool alone);
-  void step(const StepReport& report, std::size_t peak_memory);
+  void step(const StepReport& report);
   void decode(std::int64_t frames, std::int64_t of);
   // Ends an unfinished bar, so that other lines start at the margin.
   void end_bar();
@@ -29,8 +29,5 @@ class Progress {
 std::string duration_text(double seconds);
 // "512 B", "1.5 GiB".
 std::string bytes_text(double bytes);
-
-// The most resident memory of this process so far, bytes.
-std::size_t peak_resident_memory();
 
 }  // namespace h3

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "render/progress.h"
+#include "transformer/block.h"
 #include "vae/chunk_plan.h"
 #include "vae/tile_plan.h"
 #include "weights/load.h"
@@ -55,7 +56,8 @@ namespace {
 RankPlan plan_rank(const PlanRequest& q, const RunPlan& run, int rank, const TransformerOptions& options) {
   const TransformerConfig& t = q.model.transformer;
   const auto r = static_cast<std::size_t>(rank);
-  const std::size_t element = q.precision == Precision::f32 ? 4 : 2;
+  const DType dtype = q.precision == Precision::f32 ? DType::f32 : DType::bf16;
+  const std::size_t element = size_of(dtype);
   RankPlan p;
   p.rows = run.shards.rows[r].size();
   p.heads = run.shards.heads[r].size();
@@ -63,9 +65,11 @@ RankPlan plan_rank(const PlanRequest& q, const RunPlan& run, int rank, const Tra
   if (q.ranks > 1)
     p.step_bytes_received =
         static_cast<double>(t.layers) * exchange_bytes(run.pattern, run.shards, rank, t.hidden, t.head_dim, element);
-  p.activation_bytes = static_cast<double>(
-      Transformer::activation_bytes(t, run.shards, rank, options) +
-      ModulationTables::table_bytes(t, q.evaluations, q.precision == Precision::f32 ? DType::f32 : DType::bf16));
+  Arena planner;
+  const Tensor staging = take_block_workspace(planner, t, run.shards, rank, run.pattern, q.row_chunk, dtype).staging;
+  if (staging.rank() > 0) p.exchange_buffer_bytes = static_cast<double>(staging.bytes());
+  p.activation_bytes = static_cast<double>(Transformer::activation_bytes(t, run.shards, rank, options) +
+                                           ModulationTables::table_bytes(t, q.evaluations, dtype));
   const double heads = q.ranks > 1 && run.pattern == ExchangePattern::all_gather
                            ? static_cast<double>(p.heads) / static_cast<double>(t.heads)
                            : 1.0;
@@ -128,11 +132,6 @@ RunPlan make_run_plan(const PlanRequest& q) {
     run.ranks.back().decode_bytes = static_cast<double>(decoding.device);
     run.ranks.back().decoder_weight_bytes = decoder_weights(q.model, load);
     run.step_flops += run.ranks.back().step_flops;
-    const double widths = static_cast<double>(t.inner() * (run.pattern == ExchangePattern::all_gather ? 1 : 3));
-    if (q.ranks > 1)
-      run.exchange_buffer_bytes =
-          std::max(run.exchange_buffer_bytes,
-                   static_cast<double>(run.ranks.back().rows) * widths * (q.precision == Precision::f32 ? 4.0 : 2.0));
   }
   run.total_flops = run.step_flops * static_cast<double>(q.evaluations);
   run.decode_flops = decode_flops(q.model.video_vae, q.geometry);
@@ -154,13 +153,13 @@ std::string text_of(const RunPlan& run) {
                    name_of(run.pattern), run.step_flops / 1e12, run.total_flops / 1e12, run.decode_flops / 1e12);
   s += fmt::format("host memory a node: weights {} (at least {}), decoded frames {}\n",
                    bytes_text(run.node_weight_bytes), bytes_text(run.node_passing_bytes), bytes_text(run.frames_bytes));
-  s += fmt::format("{:>4} {:>9} {:>6} {:>14} {:>14} {:>13} {:>13} {:>13}\n", "rank", "rows", "heads", "TFLOP/step",
-                   "received/step", "activations", "weights", "decoding");
+  s += fmt::format("{:>4} {:>9} {:>6} {:>14} {:>14} {:>13} {:>13} {:>13} {:>13}\n", "rank", "rows", "heads",
+                   "TFLOP/step", "received/step", "activations", "(exchange)", "weights", "decoding");
   for (std::size_t r = 0; r < run.ranks.size(); ++r) {
     const RankPlan& p = run.ranks[r];
-    s += fmt::format("{:>4} {:>9} {:>6} {:>14.3f} {:>14} {:>13} {:>13} {:>13}\n", r, p.rows, p.heads,
+    s += fmt::format("{:>4} {:>9} {:>6} {:>14.3f} {:>14} {:>13} {:>13} {:>13} {:>13}\n", r, p.rows, p.heads,
                      p.step_flops / 1e12, bytes_text(p.step_bytes_received), bytes_text(p.activation_bytes),
-                     bytes_text(p.weight_bytes), bytes_text(p.decode_bytes));
+                     bytes_text(p.exchange_buffer_bytes), bytes_text(p.weight_bytes), bytes_text(p.decode_bytes));
   }
   s += fmt::format("memory of a rank's device at most: {} with resident blocks, {} with streamed ones\n",
                    most_device_bytes(run, false), most_device_bytes(run, true));
@@ -177,6 +176,7 @@ nlohmann::ordered_json to_json(const RunPlan& run) {
                      {"step_flops", p.step_flops},
                      {"step_bytes_received", p.step_bytes_received},
                      {"activation_bytes", p.activation_bytes},
+                     {"exchange_buffer_bytes", p.exchange_buffer_bytes},
                      {"weight_bytes", p.weight_bytes},
                      {"decode_bytes", p.decode_bytes},
                      {"decoder_weight_bytes", p.decoder_weight_bytes},
@@ -196,7 +196,6 @@ nlohmann::ordered_json to_json(const RunPlan& run) {
           {"node_weight_bytes", run.node_weight_bytes},
           {"node_passing_bytes", run.node_passing_bytes},
           {"frames_bytes", run.frames_bytes},
-          {"exchange_buffer_bytes", run.exchange_buffer_bytes},
           {"ranks", ranks}};
 }
 

@@ -32,11 +32,12 @@ struct RankPlan {
   std::int64_t rows = 0, heads = 0;
   double step_flops = 0;
   double step_bytes_received = 0;
-  double activation_bytes = 0;      // while denoising, modulation tables included
-  double weight_bytes = 0;          // of the transformer's blocks and ends, where they are resident on a device
-  double decode_bytes = 0;          // video decoder's buffers
-  double decoder_weight_bytes = 0;  // of the video decoder
-  double block_bytes = 0;           // of the largest block's weights, of which a streaming rank holds two
+  double activation_bytes = 0;       // while denoising, modulation tables and exchange buffers included
+  double exchange_buffer_bytes = 0;  // of them: where rows wait to be sent or sorted by head
+  double weight_bytes = 0;           // of the transformer's blocks and ends, where they are resident on a device
+  double decode_bytes = 0;           // video decoder's buffers
+  double decoder_weight_bytes = 0;   // of the video decoder
+  double block_bytes = 0;            // of the largest block's weights, of which a streaming rank holds two
   // At most on the device during a render: the transformer stays there while frames are decoded. Context and libraries
   // come on top.
   double device_bytes(bool streamed) const {
@@ -51,10 +52,9 @@ struct RunPlan {
   ShardPlan shards;
   std::vector<RankPlan> ranks;
   double step_flops = 0, total_flops = 0, decode_flops = 0;
-  double node_weight_bytes = 0;      // all components in the node's one copy
-  double node_passing_bytes = 0;     // the most of them at once, where they pass through memory (--host-reserve)
-  double frames_bytes = 0;           // decoded frames, 8 bits
-  double exchange_buffer_bytes = 0;  // of the rank with most
+  double node_weight_bytes = 0;   // all components in the node's one copy
+  double node_passing_bytes = 0;  // the most of them at once, where they pass through memory (--host-reserve)
+  double frames_bytes = 0;        // decoded frames, 8 bits
 };
 
 // Adds the rows that a scene's media take.

@@ -15,6 +15,7 @@
 #include "render/job_plan.h"
 #include "render/manifest.h"
 #include "render/media_latents.h"
+#include "render/memory_use.h"
 #include "render/preview.h"
 #include "render/scene_checkpoint.h"
 #include "render/scene_encodings.h"
@@ -49,7 +50,6 @@ class SceneRender {
   }
 
   std::unique_ptr<SceneWriter> run() {
-    facts_.hosts = s_.communicator().gather_text(s_.cluster().host());
     facts_.model_identity = s_.model_identity(times_);
     presentation_ = present_scene(job_, s_.config(), s_.tokenizer());
     const nlohmann::ordered_json identity = checkpoint_identity(s_, job_, times_);
@@ -224,21 +224,34 @@ class SceneRender {
     facts_.audio_sigmas = schedules_.audio.sigmas;
 
     facts_.plan = plan_job(s_, job_, presentation_.rows());
+    const RankPlace own{s_.cluster().host(), s_.machine().name(), s_.device_address(), s_.machine().free_memory()};
+    facts_.places = gather_places(s_.communicator(), own);
   }
 
   void announce() const {
     if (!s_.first()) return;
     std::string ranks;
-    for (std::size_t r = 0; r < facts_.hosts.size(); ++r) {
+    for (std::size_t r = 0; r < facts_.places.size(); ++r) {
       const RankPlan& p = facts_.plan.ranks[r];
-      ranks += fmt::format("{}{} on {}: {} rows, {} heads{}", r ? "; " : "", r, facts_.hosts[r], p.rows, p.heads,
-                           p.rows == 0 && p.heads == 0 ? " (share 0: idle)" : "");
+      ranks += fmt::format("{}{}: {} rows, {} heads{}", r ? "; " : "", text_of(facts_.places[r], r), p.rows, p.heads,
+                           idle_reason(r));
     }
-    spdlog::info("plan: {}x{}, {} frames, {} rows{}, {} evaluations, {:.3f} TFLOP each; exchange {}; ranks {}; {} free",
+    spdlog::info("plan: {}x{}, {} frames, {} rows{}, {} evaluations, {:.3f} TFLOP each; exchange {}; ranks {}",
                  job_.geometry.width, job_.geometry.height, job_.geometry.frames, facts_.plan.rows,
                  job_.media.empty() ? "" : " with " + summary(job_.media), schedules_.video.evaluations(),
-                 facts_.plan.step_flops / 1e12, name_of(facts_.plan.pattern), ranks,
-                 bytes_text(static_cast<double>(s_.machine().free_memory())));
+                 facts_.plan.step_flops / 1e12, name_of(facts_.plan.pattern), ranks);
+  }
+
+  // What of the transformer's work a rank is left out of, and why.
+  std::string idle_reason(std::size_t rank) const {
+    const RankPlan& p = facts_.plan.ranks[rank];
+    const bool no_row_share = s_.row_shares()[rank] == 0, no_head_share = s_.head_shares()[rank] == 0;
+    if (no_row_share && no_head_share) return " (idle: its share is 0)";
+    std::string reasons;
+    if (p.rows == 0) reasons += no_row_share ? " (no rows: its share is 0)" : " (no rows: its share is too small)";
+    if (p.heads > 0) return reasons;
+    if (no_head_share) return reasons + " (no heads: its share is 0)";
+    return reasons + fmt::format(" (no heads: {} for {} ranks)", s_.config().transformer.heads, facts_.places.size());
   }
 
   // What the first step sees: conditions that stay as they are, and noise.
@@ -277,7 +290,7 @@ class SceneRender {
                       schedule_timesteps(schedules_.video.timesteps, schedules_.audio.timesteps));
     DenoiseCalls calls;
     calls.step = [&](const StepReport& report) {
-      progress_.step(report, peak_resident_memory());
+      progress_.step(report);
       control_.step_took(report.seconds);
       status_.step = report.step;
       status_.steps = report.steps;

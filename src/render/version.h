@@ -1,7 +1,10 @@
 // What this program is built from, in words.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
+
+#include "compute/machine.h"
 
 namespace h3 {
 
@@ -9,5 +12,7 @@ namespace h3 {
 std::string version_text();
 // "0.1.0".
 std::string program_version();
+// Of what a render passes through: {"compute": those of the machine, its driver among them, "mpi", "hdf5", "ffmpeg"}.
+nlohmann::ordered_json library_versions(const Machine& machine);
 
 }  // namespace h3

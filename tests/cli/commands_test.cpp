@@ -35,7 +35,7 @@ TEST(Help, OfTheProgram) {
   const Result version = h3render({"--version"});
   expect_done(version);
   expect_has(version.out, "h3render " H3RENDER_TEST_VERSION "\n");
-  expect_has(version.out, "MPI");
+  for (const char* library : {"MPI", "HDF5", "FFmpeg", "glibc"}) expect_has(version.out, library);
 }
 
 // Complete: every option that an example uses is explained; no example is left out.
@@ -142,6 +142,9 @@ TEST(Plan, BytesExchanged) {
   EXPECT_EQ(heads, 2);
   // Hidden states of the other ranks' rows, and the attention output of the own rows from the other ranks' heads.
   EXPECT_EQ(rank["step_bytes_received"].get<double>(), 6 * 4 * ((rows - own) * 192 + own * (8 - heads) * 32));
+  // Attention's output of the own rows, sorted by the ranks it comes from.
+  EXPECT_EQ(rank["exchange_buffer_bytes"].get<double>(), 4 * own * 8 * 32);
+  EXPECT_GT(rank["activation_bytes"].get<double>(), rank["exchange_buffer_bytes"].get<double>());
 }
 
 TEST(Plan, ForPeople) {

@@ -94,7 +94,13 @@ TEST_F(Output, Manifest) {
   EXPECT_EQ(m["numerics"]["precision"], "f32");
   EXPECT_EQ(m["numerics"]["vae_profile"], "F");
   EXPECT_EQ(m["schedule"]["video_sigmas"].size(), 3u);
-  EXPECT_EQ(m["ranks"].size(), 2u);
+  ASSERT_EQ(m["ranks"].size(), 2u);
+  for (const Json& rank : m["ranks"]) {
+    EXPECT_FALSE(rank["device"].get<std::string>().empty());
+    EXPECT_GT(rank["free_bytes"].get<double>(), 1e6);
+  }
+  for (const char* library : {"compute", "mpi", "hdf5", "ffmpeg"})
+    EXPECT_NE(m["libraries"][library].get<std::string>().find('.'), std::string::npos) << library;
   EXPECT_EQ(m["options"]["exchange"], "auto");
   EXPECT_EQ(m["hashes"]["each_frame"].size(), 22u);
   EXPECT_EQ(m["files"], Json::array({"a.mp4", "a.sheet.png"}));

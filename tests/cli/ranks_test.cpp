@@ -310,7 +310,17 @@ TEST(Participation, IsInTheManifest) {
   EXPECT_EQ(m["stages"]["audio"]["ranks"], 1);
   // The log tells the same in words.
   EXPECT_NE(render.result().err.find("encoded by 3 of 3 ranks by outputs"), std::string::npos);
-  EXPECT_NE(render.result().err.find("1 on "), std::string::npos);
+  EXPECT_NE(render.result().err.find("0 heads (idle: its share is 0)"), std::string::npos) << render.result().err;
+  EXPECT_NE(render.result().err.find(" free): "), std::string::npos);
+  EXPECT_NE(render.result().err.find("memory at most "), std::string::npos);
+}
+
+// The nano model has 8 heads.
+TEST(Participation, RanksWithoutHeadsAreNamed) {
+  const Render more(nano_scene(1), {}, 9);
+  EXPECT_NE(more.result().err.find("0 heads (no heads: 8 for 9 ranks)"), std::string::npos) << more.result().err;
+  const Render parts(nano_scene(1), {"--row-shares", "1,0", "--head-shares", "1,1"}, 2);
+  EXPECT_NE(parts.result().err.find("4 heads (no rows: its share is 0)"), std::string::npos) << parts.result().err;
 }
 
 }  // namespace h3::test

@@ -57,7 +57,9 @@ std::vector<PackedReference> references_of(const nlohmann::json& request, const 
   for (const std::string& ref : request.value("refs", std::vector<std::string>{})) {
     PackedReference r;
     const bool is_video = ref == "clip" || ref == "silent", is_audio = ref == "sound";
-    r.kind = is_video ? PackedReference::Kind::video : is_audio ? PackedReference::Kind::audio : PackedReference::Kind::image;
+    r.kind = is_video   ? PackedReference::Kind::video
+             : is_audio ? PackedReference::Kind::audio
+                        : PackedReference::Kind::image;
     if (!is_audio) {
       const auto& s = result.at("condition_shapes").at(shape++);
       r.size = {s[2], s[3], s[4]};
@@ -219,6 +221,53 @@ TEST(Layout, KeyframesAtAnyFrameStandBeforeReferencesAndCountFromTheTarget) {
   EXPECT_EQ(s.classes[5], ModulationClass::visual_condition);
   EXPECT_EQ(s.classes[23], ModulationClass::audio_condition);
   EXPECT_EQ(s.segments.size(), 8u);
+}
+
+// Each reference starts where the one before it ends; how long each lasts does not depend on its place.
+TEST(Layout, ReferencesInAnyOrder) {
+  const std::vector<std::uint8_t> tags(20, 1);
+  const PackedReference image{PackedReference::Kind::image, {1, 8, 4}, 0}, sound{PackedReference::Kind::audio, {}, 6},
+      clip{PackedReference::Kind::video, {7, 4, 6}, 37}, silent{PackedReference::Kind::video, {12, 6, 4}, 0};
+  // The clip's sound outlasts its 22 frames of 5/3; 39 frames last 65.
+  const std::vector<std::pair<PackedReference, double>> all{{image, 1}, {sound, 6}, {clip, 37}, {silent, 65}};
+  std::vector<std::size_t> order{0, 1, 2, 3};
+  do {
+    std::vector<PackedReference> references;
+    for (const std::size_t i : order) references.push_back(all[i].first);
+    const PackedSequence s = pack_sequence({tags, {7, 4, 6}, 37, {}, references});
+    double clock = 20;
+    std::size_t row = 20;
+    for (const std::size_t i : order) {
+      const PackedReference& r = all[i].first;
+      EXPECT_DOUBLE_EQ(s.positions[row][0], clock);
+      const bool sounds = r.audio_latents > 0;
+      EXPECT_EQ(s.classes[row], sounds ? ModulationClass::audio_condition : ModulationClass::visual_condition);
+      row += static_cast<std::size_t>(2 * r.audio_latents + r.size.rows());
+      clock += all[i].second;
+    }
+    EXPECT_EQ(row, static_cast<std::size_t>(s.target_audio.begin));
+    EXPECT_NEAR(s.positions[row][0], clock, 1e-12);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// ComfyUI's guides of several frames: 17 k + 5 of them on the target's clock, from any frame.
+TEST(Layout, ClipsAsGuidesAtAnyFrame) {
+  const std::vector<std::uint8_t> tags(10, 1);
+  for (const std::int64_t frame : {0, 1, 7, 17, -22}) {
+    const Keyframe clip{Keyframe::Anchor::frame, frame, 7, 0};  // 22 frames
+    const PackedSequence s = pack_sequence({tags, {12, 4, 4}, 65, {clip}, {}});
+    const std::int64_t from_start = frame < 0 ? 39 + frame : frame;
+    const std::vector<double> times = temporal_axis(7, 10 + 5.0 / 3.0 * static_cast<double>(from_start));
+    for (std::size_t k = 0; k < times.size(); ++k)
+      for (std::size_t patch = 0; patch < 4; ++patch) EXPECT_EQ(s.positions[10 + 4 * k + patch][0], times[k]) << frame;
+    if (from_start % 17 != 0) continue;
+    // At a multiple of the decoder's chunk the guide's latents stand where the target's own do.
+    std::size_t own = static_cast<std::size_t>(s.target_video.begin + 4 * 5 * (from_start / 17));
+    for (const double t : times) {
+      EXPECT_NEAR(t, s.positions[own][0], 1e-9) << frame;
+      own += 4;
+    }
+  }
 }
 
 TEST(Layout, RefusesWhatCannotBePacked) {
