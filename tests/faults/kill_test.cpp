@@ -28,13 +28,15 @@ class Killer {
   int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
   double seconds(double most) { return std::uniform_real_distribution<double>(0, most)(random_); }
 
-  // One rank, or mpirun and all of its ranks. A run may have ended by itself meanwhile.
-  void kill(const Process& process, int ranks) {
+  // One rank, or mpirun and all of its ranks. A run may have ended by itself meanwhile. One rank alone is killed only
+  // when the ranks have met: mpirun of Open MPI 4.1 can wait for ever on a rank that dies while it connects to it.
+  void kill(Process& process, int ranks) {
     const int victim = below(ranks + 1);
     if (victim == ranks) {
       for (const pid_t pid : process.members()) ::kill(pid, SIGKILL);
       return;
     }
+    process.wait_for_err(": options: ");
     try {
       ::kill(process.rank(victim), SIGKILL);
     } catch (const std::runtime_error&) {
